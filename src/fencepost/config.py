@@ -1,0 +1,170 @@
+"""Configuration from the environment. Nothing else in fencepost reads it.
+
+    FENCEPOST_DSN           where the database is: postgresql://user@host/name or "host=... dbname=..."
+    FENCEPOST_DIRECT_DSN    the same past a transaction pooler, for LISTEN and index builds
+    FENCEPOST_SCHEMA        the schema of fencepost's tables ("fencepost")
+    FENCEPOST_APP           module:attribute of the App, for the commands
+    FENCEPOST_QUEUES        "default" or "mail=8,reports=2": names with slots
+    FENCEPOST_SLOTS, FENCEPOST_PROCESSES, FENCEPOST_HEARTBEAT_INTERVAL, FENCEPOST_HEARTBEAT_TTL,
+    FENCEPOST_POLL_INTERVAL, FENCEPOST_SHUTDOWN_TIMEOUT, FENCEPOST_ON_OUTAGE, FENCEPOST_NOTIFY, FENCEPOST_FAIR    the
+    worker's options
+
+Arguments of a call and flags of a command come before the environment. An empty variable counts as not set.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+
+from fencepost.domain.durations import seconds
+from fencepost.errors import UsageError
+
+_SECRET_NAME = re.compile(
+    r"(?i)(secret|token|password|passwd|passphrase|api_?key|private_?key|credential|_pw$|_pwd$|pgpassword)"
+)
+_SECRET_LENGTH = 6  # shorter ones ("true", "1") would blot out half of every log
+_YES, _NO = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What the environment says. ``worker`` holds only the options that are set, with their types."""
+
+    dsn: str | None = None
+    direct_dsn: str | None = None
+    schema: str | None = None
+    app: str | None = None
+    worker: Mapping[str, Any] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        dsn = "set" if self.dsn else None
+        return f"<Config app={self.app!r} schema={self.schema!r} dsn={dsn} worker={dict(self.worker)!r}>"
+
+
+def from_env(environ: Mapping[str, str] | None = None) -> Config:
+    """Read the environment (or ``environ``). UsageError, naming the variable, for a value that cannot be meant."""
+    found = {
+        name: value.strip() for name, value in (os.environ if environ is None else environ).items() if value.strip()
+    }
+    return Config(
+        dsn=_dsn("FENCEPOST_DSN", found.get("FENCEPOST_DSN")),
+        direct_dsn=_dsn("FENCEPOST_DIRECT_DSN", found.get("FENCEPOST_DIRECT_DSN")),
+        schema=found.get("FENCEPOST_SCHEMA"),
+        app=found.get("FENCEPOST_APP"),
+        worker={
+            option: _read(f"FENCEPOST_{option.upper()}", read, found[f"FENCEPOST_{option.upper()}"])
+            for option, read in WORKER_OPTIONS.items()
+            if f"FENCEPOST_{option.upper()}" in found
+        },
+        secrets=_secrets(found),
+    )
+
+
+def check_dsn(where: str, dsn: str) -> str:
+    """``dsn`` if libpq can read it. The message of the UsageError names ``where`` and never shows the DSN."""
+    if not isinstance(dsn, str):
+        raise UsageError(f"{where} must be text such as postgresql://user@host/name, not {type(dsn).__name__}")
+    scheme = dsn.partition("://")[0] if "://" in dsn else ""
+    if "+" in scheme:
+        raise UsageError(
+            f"{where} begins with {scheme}://; fencepost needs it without the driver: {scheme.partition('+')[0]}://"
+        )
+    try:
+        conninfo_to_dict(dsn)
+    except ProgrammingError:  # libpq's text may quote the password
+        message = (
+            f'{where} is no PostgreSQL connection string; write postgresql://user@host/name or "host=... dbname=..."'
+        )
+        raise UsageError(message) from None
+    return dsn
+
+
+def _dsn(variable: str, value: str | None) -> str | None:
+    return None if value is None else check_dsn(variable, value)
+
+
+def _read(variable: str, read: Callable[[str], Any], value: str) -> Any:
+    try:
+        return read(value)
+    except (UsageError, ValueError) as error:
+        raise UsageError(f"{variable}: {error}") from None
+
+
+def _whole(value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise UsageError(f"must be a whole number, not {value!r}") from None
+
+
+def _switch(value: str) -> bool:
+    if value.lower() in _YES:
+        return True
+    if value.lower() in _NO:
+        return False
+    raise UsageError(f"must be yes or no, not {value!r}")
+
+
+def _queues(value: str) -> dict[str, int] | list[str]:
+    parts = [part.strip() for part in value.split(",") if part.strip()]
+    names = [part.partition("=")[0].strip() for part in parts]
+    if len(set(names)) != len(names):
+        raise UsageError("names a queue twice")
+    if not any("=" in part for part in parts):
+        return names
+    return {part.partition("=")[0].strip(): _whole(part.partition("=")[2].strip() or "1") for part in parts}
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if value not in words:
+            raise UsageError(f"must be {' or '.join(words)}, not {value!r}")
+        return value
+
+    return read
+
+
+WORKER_OPTIONS: dict[str, Callable[[str], Any]] = {
+    "queues": _queues,
+    "slots": _whole,
+    "processes": _whole,
+    "heartbeat_interval": seconds,
+    "heartbeat_ttl": seconds,
+    "poll_interval": seconds,
+    "shutdown_timeout": seconds,
+    "on_outage": _one_of("exit", "stay"),
+    "notify": _switch,
+    "fair": _switch,
+}
+"""Worker option to how its variable's text is read."""
+
+
+def secrets_of_env() -> tuple[str, ...]:
+    """Values of this process's environment that must never be stored or logged."""
+    return _secrets(os.environ)
+
+
+def _secrets(found: Mapping[str, str]) -> tuple[str, ...]:
+    """Values that must never be stored or logged: what the names say is secret, and every password inside a DSN."""
+    secrets = {value for name, value in found.items() if _SECRET_NAME.search(name) and len(value) >= _SECRET_LENGTH}
+    for value in found.values():
+        if "://" in value or "password=" in value:
+            secrets.update(passwords_of(value))
+    return tuple(sorted(secrets))
+
+
+def passwords_of(value: str) -> set[str]:
+    """The password inside a DSN, if it has one that is long enough to be searched for."""
+    try:
+        password = conninfo_to_dict(value).get("password")
+    except ProgrammingError:
+        return set()
+    return {str(password)} if password and len(str(password)) >= _SECRET_LENGTH else set()

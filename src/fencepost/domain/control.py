@@ -1,0 +1,104 @@
+"""What a handler, or code deep below it, raises to steer its own job. Control flow, not errors.
+
+    raise RetryLater(30)                 run again in 30 s; an attempt is spent
+    raise Snooze(300)                    run again in 5 min; no attempt is spent (bounded, SPEC R3)
+    raise RateLimited(retry_after=20)    the provider asked us to slow down; no attempt is spent (bounded)
+    raise Permanent("no such card")      failed at once, no retry
+    raise Skip("order was deleted")      a normal ending: the job lost its meaning (SPEC L6)
+    raise InDoubt("timeout after send")  the effect may have happened; a reconciler or a person decides (SPEC L7)
+    raise Cancelled()                    ends ``cancelled``
+
+Each carries a ``code`` for counting and an optional text. Codes that fencepost itself gives are reserved (SPEC R1).
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+
+Seconds = float | int | timedelta
+
+
+def seconds_of(value: Seconds, name: str) -> float:
+    """Turn a number of seconds or a timedelta into seconds; negative and not-a-number become a ``ValueError``."""
+    try:
+        number = value.total_seconds() if isinstance(value, timedelta) else float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        message = f"{name} must be seconds or a timedelta, not {type(value).__name__}"
+        raise ValueError(message) from error
+    if math.isnan(number) or number < 0:
+        message = f"{name} must be zero or more seconds, not {number}"
+        raise ValueError(message)
+    return number
+
+
+class Control(Exception):  # noqa: N818 - control flow, not an error
+    """The root of what steers a job. Never caught by ``except FencepostError``."""
+
+    code: str = ""
+
+    def __init__(self, text: str = "", *, code: str | None = None) -> None:
+        super().__init__(text)
+        self.text = text
+        if code is not None:
+            self.code = code
+
+
+class RetryLater(Control):
+    """Run again after ``delay`` (seconds or timedelta); None: by the task's backoff. An attempt is spent."""
+
+    code = "RETRY_LATER"
+
+    def __init__(self, delay: Seconds | None = None, text: str = "", *, code: str | None = None) -> None:
+        super().__init__(text, code=code)
+        self.delay_s = None if delay is None else seconds_of(delay, "delay")
+
+
+class Snooze(Control):
+    """Run again after ``delay``; no attempt is spent, up to the bound of unpaid snoozes (SPEC R3)."""
+
+    code = "SNOOZED"
+
+    def __init__(self, delay: Seconds, text: str = "", *, code: str | None = None) -> None:
+        super().__init__(text, code=code)
+        self.delay_s = seconds_of(delay, "delay")
+
+
+class RateLimited(Control):
+    """A provider said "slow down". ``retry_after``: seconds, timedelta, an aware datetime, or a Retry-After header's text.
+
+    A short pause (up to 5 s) is waited out in the slot; a long one gives the slot back. Neither spends an attempt
+    until the bound of unpaid pauses is used up (SPEC R3). Without ``retry_after`` the task's backoff decides the delay.
+    """
+
+    code = "RATE_LIMITED"
+
+    def __init__(
+        self, retry_after: Seconds | datetime | str | None = None, text: str = "", *, code: str | None = None
+    ) -> None:
+        super().__init__(text, code=code)
+        self.retry_after = retry_after
+
+
+class Permanent(Control):
+    """Failed at once: no retry can help (SPEC R4)."""
+
+    code = "PERMANENT"
+
+
+class Skip(Control):
+    """Ends ``skipped``: the job lost its meaning. Not an error, never retried, never alerts by itself (SPEC L6)."""
+
+    code = "SKIPPED"
+
+
+class InDoubt(Control):
+    """Ends ``in_doubt``: the outside effect may or may not have happened (SPEC L7)."""
+
+    code = "IN_DOUBT"
+
+
+class Cancelled(Control):
+    """Ends ``cancelled``; also what ``job.check()`` raises after a cancel request (SPEC W8)."""
+
+    code = "CANCELLED"

@@ -1,0 +1,104 @@
+"""Values that describe a job: what a caller asks for, what enqueue answers, what a claim hands out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class Answer(StrEnum):
+    """What enqueue did with one input (SPEC Q11). Answers are values; a duplicate is never an error."""
+
+    CREATED = "created"
+    EXISTS = "exists"
+    DEDUPLICATED = "deduplicated"
+    RESUBMITTED = "resubmitted"
+    SKIPPED = "skipped"
+    IN_DOUBT = "in_doubt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """One job as a caller asks for it, validated and encoded: nothing in it can be refused by PostgreSQL any more.
+
+    ``payload`` is JSON text. ``None`` means "the task's default" everywhere. Times are aware datetimes;
+    ``delay_s`` and ``dedup_s`` are seconds.
+    """
+
+    task: str
+    payload: str
+    version: int | None = None
+    job_id: str | None = None
+    queue: str | None = None
+    priority: int | None = None
+    run_at: datetime | None = None
+    delay_s: float | None = None
+    unique_key: str | None = None
+    concurrency_key: str | None = None
+    tenant: str | None = None
+    start_by: datetime | None = None
+    finish_by: datetime | None = None
+    max_attempts: int | None = None
+    dedup_s: float | None = None
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enqueued:
+    """One answer of enqueue.
+
+    ``job_id`` names the job that the answer speaks of; for ``skipped`` ``holder`` is the job_id that holds the unique
+    key and ``id`` is that job's. ``differs`` says that the same job_id was enqueued with other arguments: the stored
+    ones stay. ``created`` is a promise only once the surrounding transaction has committed.
+    """
+
+    status: Answer
+    job_id: str
+    id: int
+    holder: str | None = None
+    differs: bool = False
+
+    @property
+    def is_new(self) -> bool:
+        """Whether this call gave the job a (new) life."""
+        return self.status in (Answer.CREATED, Answer.RESUBMITTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """The right to write for one run: every later write names all three (SPEC C3)."""
+
+    id: int
+    run_count: int
+    token: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedJob:
+    """One run as the claim handed it out. ``payload`` and ``checkpoint`` are raw JSON text, decoded row by row."""
+
+    id: int
+    run_count: int
+    job_id: str
+    queue: str
+    task: str
+    version: int
+    payload: str
+    attempts: int
+    max_attempts: int
+    crashes: int
+    snoozes: int
+    generation: int
+    at_most_once: bool
+    ttl_s: float
+    run_at: datetime
+    created_at: datetime
+    finish_by: datetime | None
+    fair_key: str | None
+    checkpoint: str | None
+    meta: str | None
+    tags: tuple[str, ...] = ()

@@ -1,0 +1,14 @@
+-- list_queued: jobs that wait, wherever and for whatever, newest first.
+-- gives:  a row per job, the columns of JobRow
+-- locks:  none
+select j.id, j.job_id, j.task, j.version, j.queue, j.state, j.label, j.priority, j.attempts, j.run_count, j.last_error_code,
+       left(j.last_error, 300), j.created_at, j.run_at, j.heartbeat_at, j.next_retry_at, j.finished_at, j.tags
+  from (select id from {schema}.ready union all select id from {schema}.delayed union all select id from {schema}.parked) x
+  join {schema}.jobs j on j.id = x.id
+ where true
+   and (%(before)s::bigint is null or x.id < %(before)s::bigint)
+   and (%(queue)s::text is null or j.queue = %(queue)s::text)
+   and (%(task)s::text is null or j.task = %(task)s::text)
+   and (%(label)s::text is null or j.label = %(label)s::text)
+   and (%(tag)s::text is null or j.tags @> array[%(tag)s::text])
+ order by x.id desc limit %(limit)s::int

@@ -1,0 +1,1 @@
+"""Flows (ordered statements), rows to values and back, and what each database error means."""

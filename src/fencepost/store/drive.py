@@ -1,0 +1,47 @@
+"""The two functions that run a flow on a psycopg connection: the caller's or ours, in or out of a transaction."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import psycopg
+
+from fencepost.store.flow import Flow, Rows
+
+T = TypeVar("T")
+
+
+def run(conn: psycopg.Connection[Any], flow: Flow[T]) -> T:
+    """Drive ``flow`` on a sync connection. Database errors are thrown into the flow, which may translate them."""
+    try:
+        stmt = next(flow)
+        while True:
+            try:
+                with conn.cursor(row_factory=psycopg.rows.tuple_row) as cursor:
+                    cursor.execute(stmt.sql, stmt.params)
+                    rows: Rows = cursor.fetchall() if cursor.description else []
+            except Exception as error:  # noqa: BLE001 - the flow decides what it means
+                stmt = flow.throw(error)
+            else:
+                stmt = flow.send(rows)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+async def arun(conn: psycopg.AsyncConnection[Any], flow: Flow[T]) -> T:
+    """Drive ``flow`` on an async connection; the same text, awaited."""
+    try:
+        stmt = next(flow)
+        while True:
+            try:
+                async with conn.cursor(row_factory=psycopg.rows.tuple_row) as cursor:
+                    await cursor.execute(stmt.sql, stmt.params)
+                    rows: Rows = await cursor.fetchall() if cursor.description else []
+            except Exception as error:  # noqa: BLE001 - the flow decides what it means
+                stmt = flow.throw(error)
+            else:
+                stmt = flow.send(rows)
+    except StopIteration as end:
+        result: T = end.value
+        return result

@@ -1,0 +1,357 @@
+"""The life of a job: enqueue, claim, start, beat, settle, checkpoint, rescue, promote.
+
+Each flow is one statement that calls one function of the schema; the rules are there and are not repeated here. What is
+here: arrays in, values out, and which refusals of the server are the caller's fault.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from fencepost.domain.job import Answer, ClaimedJob, Enqueued, Fence, NewJob
+from fencepost.domain.outcome import Settlement
+from fencepost.errors import SchemaError, UsageError
+from fencepost.sql.catalog import Catalog
+from fencepost.store import faults
+from fencepost.store.flow import Flow, Row, Rows, Stmt
+
+_BEST_ANSWER = {"ok": 0, "cancel": 1, "busy": 2, "lost": 3}
+_CLAIM_COLUMNS = tuple(field.name for field in fields(ClaimedJob))
+
+
+@dataclass(frozen=True, slots=True)
+class BadClaim:
+    """A claimed row that is no job this program can read. Its lease is held: settle it as failed."""
+
+    fence: Fence
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What a claim handed out. ``aside``: so many rows were moved aside or left to others; claim again soon."""
+
+    jobs: list[ClaimedJob]
+    bad: list[BadClaim]
+    aside: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The answer to one outcome.
+
+    ``accepted``: written, and the job became ``state``, which a cancel request, a deadline or the policy may have
+    changed; ``already``: this very run was settled before, an answer was lost; ``lost``: the lease was taken away,
+    nothing was written; ``busy``: the row is locked, perhaps by our own lost connection: send it again.
+    """
+
+    answer: str
+    state: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rescued:
+    """One lease that was taken back, and what its job became."""
+
+    id: int
+    answer: str
+    state: str | None
+
+
+# ------------------------------------------------------------------------------------------------------------- enqueue
+
+
+def enqueue(
+    sql: Catalog, jobs: Sequence[NewJob], *, on_terminal: str = "resubmit", notify: bool = True
+) -> Flow[list[Enqueued]]:
+    """Add jobs in the transaction of the connection; one answer each, in order (SPEC Q3, Q5, Q11).
+
+    ``on_terminal="exists"`` is for a repetition after a lost answer: a job that ended meanwhile is not started anew.
+    Raises UsageError for values that PostgreSQL cannot hold and SchemaError without a schema; 40001, deadlocks and lost
+    connections come as the driver's errors, for the caller's own retry.
+    """
+    if not jobs:
+        return []
+    params = _new_jobs(jobs) | {"on_terminal": on_terminal, "notify": notify}
+    try:
+        rows = yield Stmt(sql.statement("jobs/enqueue"), params)
+    except Exception as error:
+        meaning = faults.translate(error)
+        if isinstance(meaning, UsageError | SchemaError):
+            raise meaning from error
+        raise
+    return [
+        Enqueued(status=Answer(answer), job_id=job_id, id=id_, holder=holder, differs=bool(differs))
+        for _, job_id, id_, answer, holder, differs in sorted(rows)
+    ]
+
+
+def _new_jobs(jobs: Sequence[NewJob]) -> dict[str, Any]:
+    return {
+        "job_id": [job.job_id for job in jobs],
+        "task": [job.task for job in jobs],
+        "payload": [job.payload for job in jobs],
+        "queue": _column(jobs, lambda job: job.queue),
+        "priority": _column(jobs, lambda job: job.priority),
+        "run_at": _column(jobs, lambda job: job.run_at),
+        "unique_key": _column(jobs, lambda job: job.unique_key),
+        "ckey": _column(jobs, lambda job: job.concurrency_key),
+        "opts": _column(jobs, _options),
+    }
+
+
+def _options(job: NewJob) -> str | None:
+    """The rare options as one JSON object; None when there are none, which costs nothing."""
+    rare: dict[str, Any] = {
+        "version": job.version,
+        "delay_s": job.delay_s,
+        "tenant": job.tenant,
+        "start_by": job.start_by and job.start_by.isoformat(),
+        "finish_by": job.finish_by and job.finish_by.isoformat(),
+        "max_attempts": job.max_attempts,
+        "dedup_s": job.dedup_s,
+        "tags": list(job.tags) or None,
+        "meta": dict(job.meta) or None,
+    }
+    given = {name: value for name, value in rare.items() if value is not None}
+    return json.dumps(given, allow_nan=False, ensure_ascii=False, separators=(",", ":")) if given else None
+
+
+# --------------------------------------------------------------------------------------------------------------- claim
+
+
+def claim(
+    sql: Catalog,
+    token: int,
+    quotas: Mapping[str, int],
+    *,
+    max_bytes: int,
+    ttl_s: float,
+    after: Mapping[str, str] | None = None,
+) -> Flow[Claimed]:
+    """Take up to ``quotas[queue]`` jobs of each queue, best first, of about ``max_bytes`` of payload (SPEC C1, C2).
+
+    ``token`` becomes part of each fence; ``ttl_s`` is for tasks without one of their own; ``after`` has the tenant that
+    each fair queue served last. A row that cannot be read is put into ``bad`` and stops no other (SPEC C12).
+    """
+    queues = [queue for queue, quota in quotas.items() if quota > 0]
+    if not queues:
+        return Claimed([], [])
+    rows = yield Stmt(
+        sql.statement("jobs/claim"),
+        {
+            "token": token,
+            "queues": queues,
+            "quotas": [quotas[queue] for queue in queues],
+            "max_bytes": max_bytes,
+            "ttl_s": ttl_s,
+            "after": [(after or {}).get(queue) for queue in queues],
+        },
+    )
+    return _claimed(rows, token)
+
+
+def _claimed(rows: Rows, token: int) -> Claimed:
+    found = Claimed([], [])
+    aside = 0
+    for row in rows:
+        if row[0] is None:
+            aside += row[1]
+            continue
+        try:
+            found.jobs.append(_claimed_job(row))
+        except (TypeError, ValueError) as error:
+            found.bad.append(BadClaim(Fence(row[0], row[1], token), faults.explain(error)))
+    return replace(found, aside=aside)
+
+
+def _claimed_job(row: Row) -> ClaimedJob:
+    """The columns come in the order of the fields; ``at_most_once`` and ``tags`` are NULL for their usual values."""
+    values = dict(zip(_CLAIM_COLUMNS, row, strict=True))
+    values["at_most_once"] = bool(values["at_most_once"])
+    values["tags"] = tuple(values["tags"] or ())
+    return ClaimedJob(**values)
+
+
+# ------------------------------------------------------------------------------------------------------- while it runs
+
+
+def start(sql: Catalog, token: int, fences: Sequence[Fence]) -> Flow[dict[int, str]]:
+    """Make the start of these bodies durable, before they start; per id ``ok``, ``cancel`` or ``lost`` (SPEC W12)."""
+    if not fences:
+        return {}
+    ids, counts = _ids(fences)
+    rows = yield Stmt(sql.statement("jobs/start"), {"token": token, "id": ids, "run_count": counts})
+    return {row[0]: row[1] for row in rows}
+
+
+def beat(
+    sql: Catalog,
+    fences: Sequence[Fence],
+    *,
+    started: Sequence[bool] | None = None,
+    progress: Sequence[str | None] | None = None,
+    workers: Sequence[int] = (),
+) -> Flow[dict[int, str]]:
+    """Keep these leases, of any number of processes, in one statement that waits for no lock (SPEC C3, C5).
+
+    Per id ``ok``, ``cancel`` (requested), ``busy`` (locked by somebody: not lost, not beaten, ask again) or ``lost``.
+    ``progress`` is JSON text; one that cannot be stored is dropped and costs no lease. ``workers`` are the tokens of
+    processes that live, with jobs or without. An id under two fences (its job moved between two of our processes) gets
+    the better answer: the fence stops the other at its next write.
+    """
+    ids, counts = _ids(fences)
+    rows = yield Stmt(
+        sql.statement("jobs/beat"),
+        {
+            "token": [fence.token for fence in fences],
+            "id": ids,
+            "run_count": counts,
+            "started": _some(started),
+            "progress": _some(progress),
+            "workers": list(workers),
+        },
+    )
+    answers: dict[int, str] = {}
+    for id_, answer in rows:
+        known = answers.get(id_)
+        if known is None or _BEST_ANSWER[answer] < _BEST_ANSWER[known]:
+            answers[id_] = answer
+    return answers
+
+
+def checkpoint(sql: Catalog, fence: Fence, data: str) -> Flow[bool]:
+    """Store JSON text for the next run; durable when it returns, or with the caller's transaction. False: lease lost.
+
+    Raises UsageError for text that is no storable JSON; nothing was written then.
+    """
+    params = {"token": fence.token, "id": fence.id, "run_count": fence.run_count, "data": data}
+    try:
+        rows = yield Stmt(sql.statement("jobs/checkpoint"), params)
+    except Exception as error:
+        if faults.is_bad_data(error):
+            raise faults.translate(error) from error
+        raise
+    return bool(rows[0][0])
+
+
+def mine(sql: Catalog, token: int) -> Flow[list[Fence]]:
+    """The leases that the database believes this process to hold; asked after a reconnect, to release the unknown."""
+    rows = yield Stmt(sql.statement("jobs/mine"), {"token": token})
+    return [Fence(*row) for row in rows]
+
+
+# -------------------------------------------------------------------------------------------------------------- settle
+
+
+def settle(sql: Catalog, items: Sequence[tuple[Fence, Settlement]], *, defer: bool = False) -> Flow[dict[int, Settled]]:
+    """Write how runs ended; all of one token. Safe to send again: the answer is then ``already`` (SPEC C3, W6).
+
+    What PostgreSQL cannot hold ends its own job ``failed`` with UNSTORABLE and costs the others nothing. ``defer=True``
+    inside a user's transaction: key slots are given back after its commit (SPEC E1). Raises ValueError for two tokens.
+    """
+    if not items:
+        return {}
+    tokens = {fence.token for fence, _ in items}
+    if len(tokens) != 1:
+        message = f"outcomes of one process at a time, not of {len(tokens)}"
+        raise ValueError(message)
+    try:
+        rows = yield _settle(sql, items, defer)
+    except Exception as error:
+        if faults.sqlstate(error) is not None or not faults.is_bad_data(error):
+            raise
+        rows = yield _settle(sql, [_storable(item) for item in items], defer)  # nothing had been sent
+    return {id_: Settled(answer, state) for id_, answer, state in rows}
+
+
+def _settle(sql: Catalog, items: Sequence[tuple[Fence, Settlement]], defer: bool) -> Stmt:
+    ids, counts = _ids([fence for fence, _ in items])
+    acts = [settlement for _, settlement in items]
+    return Stmt(
+        sql.statement("jobs/settle"),
+        {
+            "token": items[0][0].token,
+            "id": ids,
+            "run_count": counts,
+            "act": [one.act for one in acts],
+            "delay_s": _column(acts, lambda one: one.delay_s or None),
+            "code": _column(acts, lambda one: one.code),
+            "error": _column(acts, lambda one: one.error),
+            "result": _column(acts, lambda one: one.result),
+            "stats": _column(acts, lambda one: one.stats),
+            "defer": defer,
+        },
+    )
+
+
+def _storable(item: tuple[Fence, Settlement]) -> tuple[Fence, Settlement]:
+    """A text that the driver cannot even send (NUL, a lone surrogate) makes the outcome one of constants."""
+    fence, one = item
+    for text in (one.code, one.error, one.result, one.stats):
+        if text is not None and ("\0" in text or any("\ud800" <= char <= "\udfff" for char in text)):
+            return fence, Settlement(act="fail", code="UNSTORABLE")
+    return item
+
+
+# -------------------------------------------------------------------------------------------------- rescue and promote
+
+
+def rescue(sql: Catalog, *, limit: int, grace_s: float = 0.0) -> Flow[list[Rescued]]:
+    """Take back up to ``limit`` leases that are stale by their own ttl plus ``grace_s`` (SPEC C6, C10, C11)."""
+    rows = yield Stmt(sql.statement("jobs/rescue"), {"limit": limit, "grace_s": grace_s})
+    return [Rescued(*row) for row in rows]
+
+
+def rescue_process(
+    sql: Catalog,
+    token: int,
+    *,
+    started: Iterable[int] = (),
+    overdue: Iterable[int] = (),
+    interrupted: Iterable[int] = (),
+    limit: int = 10_000,
+) -> Flow[list[Rescued]]:
+    """Take back what a dead process ran; only after it and its process group are gone (SPEC W11).
+
+    ``started``: count a crash. ``overdue``: killed at their maximum duration, an attempt is spent, code TIMEOUT.
+    ``interrupted``: killed for a neighbour's sake, unspent (bodies that must not run twice: as lost). All others had
+    not started and go back unspent.
+    """
+    rows = yield Stmt(
+        sql.statement("jobs/rescue_process"),
+        {
+            "token": token,
+            "started": list(started),
+            "overdue": list(overdue),
+            "interrupted": list(interrupted),
+            "limit": limit,
+        },
+    )
+    return [Rescued(*row) for row in rows]
+
+
+def promote(sql: Catalog, limit: int) -> Flow[int]:
+    """Make due jobs ready and give back slots that users' transactions left; how many."""
+    rows = yield Stmt(sql.statement("jobs/promote"), {"limit": limit})
+    return int(rows[0][0])
+
+
+# ------------------------------------------------------------------------------------------------------------- columns
+
+
+def _ids(fences: Sequence[Fence]) -> tuple[list[int], list[int]]:
+    return [fence.id for fence in fences], [fence.run_count for fence in fences]
+
+
+def _column(rows: Sequence[Any], read: Callable[[Any], Any]) -> list[Any] | None:
+    """One column of many rows; None when no row has it, so that it is not sent."""
+    values = [read(row) for row in rows]
+    return values if any(value is not None for value in values) else None
+
+
+def _some(values: Sequence[Any] | None) -> list[Any] | None:
+    return list(values) if values is not None and any(value is not None for value in values) else None

@@ -1,0 +1,127 @@
+"""Events: what observers are told about runs. They see, they never steer.
+
+    @app.on(JobEnded)
+    def count(event: JobEnded) -> None:
+        finished.labels(event.task, event.act).inc()
+
+An observer is a plain function, called in the worker's own thread after the fact: keep it short, it must not block.
+What it raises is logged and forgotten; no outcome depends on it. An observer of ``Event`` sees every kind.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from fencepost.errors import UsageError
+
+log = logging.getLogger("fencepost.events")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """The root of all events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEvent(Event):
+    """Something happened to one run of one job."""
+
+    id: int
+    job_id: str
+    task: str
+    queue: str
+    attempt: int
+    run_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobStarted(JobEvent):
+    """A run's body is about to start. ``waited_s``: seconds since the job was due (0 if clocks disagree)."""
+
+    waited_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnded(JobEvent):
+    """A run's outcome has been committed.
+
+    ``act`` is what was asked for (`fencepost.domain.outcome.Settlement.act`: succeed, fail, retry, snooze ...),
+    ``state`` what the database made of it (a retry of a job that was cancelled meanwhile ends ``cancelled``). ``error``
+    is redacted.
+    """
+
+    act: str
+    state: str
+    seconds: float
+    code: str | None = None
+    error: str | None = None
+    delay_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseLost(JobEvent):
+    """This run no longer owns its job: its writes are refused, its handler was told to stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStarted(Event):
+    """A worker process is ready to claim."""
+
+    name: str
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStopped(Event):
+    """A worker process has handed everything back and ends."""
+
+    name: str
+    reason: str = ""
+
+
+E = TypeVar("E", bound=Event)
+
+
+class Observers:
+    """Who wants to hear of what."""
+
+    def __init__(self) -> None:
+        self._by_type: dict[type[Event], list[Callable[[Any], object]]] = {}
+
+    def on(self, event: type[E], observer: Callable[[E], object]) -> None:
+        """Call ``observer`` with every event of this type or below it. Raises UsageError for what can never work."""
+        _refuse(event, observer)
+        self._by_type.setdefault(event, []).append(observer)
+
+    def wanted(self, event: type[Event]) -> bool:
+        """Whether anybody listens, so that the caller need not even build the event."""
+        return bool(self._by_type) and any(kind in self._by_type for kind in event.__mro__)
+
+    def emit(self, event: Event) -> None:
+        """Tell everybody who asked. Never raises, except for the interpreter's own wish to end."""
+        for kind in type(event).__mro__:
+            for observer in self._by_type.get(kind, ()):
+                try:
+                    observer(event)
+                except Exception:
+                    log.exception("observer %s failed on %s", _name(observer), type(event).__name__)
+
+
+def _name(function: object) -> str:
+    return str(getattr(function, "__qualname__", type(function).__name__))
+
+
+def _refuse(event: Any, observer: Any) -> None:
+    if not (isinstance(event, type) and issubclass(event, Event)):
+        message = f"on(...) takes an event class such as fencepost.tasks.events.JobEnded, not {event!r}"
+        raise UsageError(message)
+    if not callable(observer):
+        message = f"an observer must be a function of one event, not {type(observer).__name__}"
+        raise UsageError(message)
+    if inspect.iscoroutinefunction(observer):
+        message = f"observer {observer.__qualname__} must be a plain function: observers are called, not awaited"
+        raise UsageError(message)

@@ -1,0 +1,227 @@
+"""Carry one attempt: decode, context, middleware, handler; whatever is raised becomes an outcome, never a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from fencepost import logs
+from fencepost.domain.classify import Classifier
+from fencepost.domain.control import Cancelled, InDoubt, Permanent, RateLimited, RetryLater, Skip, Snooze
+from fencepost.domain.failure import ErrorClass, Failure
+from fencepost.domain.limits import RESULT_BYTES
+from fencepost.domain.outcome import Done, Doubtful, Lost, Outcome, Raised, Released, Skipped, Snoozed, Stopped
+from fencepost.domain.pause import is_short, retry_after_s
+from fencepost.domain.payload import encode
+from fencepost.domain.storable import said
+from fencepost.domain.storable import text as storable
+from fencepost.errors import PayloadError
+from fencepost.tasks.context import CURRENT_JOB, JobContext
+from fencepost.tasks.middleware import Middlewares
+from fencepost.tasks.task import Task
+from fencepost.worker.child.held import CANCEL, LOST, RELEASE, TIMEOUT, Held
+
+SHORT_PAUSES = 20
+"""Pauses waited out in one run; further ones give the slot back."""
+
+
+@dataclass(slots=True)
+class Ended:
+    """How a body ended, with its step statistics."""
+
+    outcome: Outcome
+    stats: str | None = None
+
+
+class Attempts:
+    """Runs bodies for one app. Composes each task's middleware once."""
+
+    def __init__(
+        self, middlewares: Middlewares, classifier: Classifier, redact: Callable[[str], str] | None = None
+    ) -> None:
+        self._middlewares, self._classifier, self._redact = middlewares, classifier, redact
+        self._async: dict[str, Callable[[JobContext], Awaitable[Any]]] = {}
+        self._sync: dict[str, Callable[[JobContext], Any]] = {}
+
+    def limit_of(self, held: Held) -> tuple[float | None, str]:
+        """Seconds that this run may take, and the code of the limit that ends first."""
+        assert held.task is not None
+        policy = held.task.policy
+        limits = [(policy.max_duration_s, "MAX_DURATION")]
+        if policy.timeout_s is not None:
+            limits.append((policy.timeout_s, "TIMEOUT"))
+        if held.claimed.finish_by is not None:
+            left = (held.claimed.finish_by - datetime.now(UTC)).total_seconds()
+            limits.append((max(left, 0.001), "DEADLINE"))
+        return min(limits)
+
+    async def run_async(self, held: Held) -> Ended:
+        """Run an async body in the current task."""
+        job, arguments, bad = self._prepare(held)
+        if job is None:
+            return Ended(bad)  # type: ignore[arg-type]
+        pauses = 0
+        while True:
+            try:
+                result = await self._body_async(held)(job, arguments)
+                return self._done(held, job, result)
+            except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its job's failure
+                wait = self._short_pause(held, error, pauses)
+                if wait is None:
+                    return self._ended(held, job, error)
+            pauses += 1
+            try:
+                await asyncio.sleep(wait)
+            except BaseException as error:  # noqa: BLE001 - told to end while waiting
+                return self._ended(held, job, error)
+
+    def run_sync(self, held: Held) -> Ended:
+        """Run a plain body in the current thread."""
+        job, arguments, bad = self._prepare(held)
+        if job is None:
+            return Ended(bad)  # type: ignore[arg-type]
+        pauses = 0
+        while True:
+            try:
+                result = self._body_sync(held)(job, arguments)
+                return self._done(held, job, result)
+            except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its job's failure
+                wait = self._short_pause(held, error, pauses)
+                if wait is None:
+                    return self._ended(held, job, error)
+            pauses += 1
+            ends = time.monotonic() + wait
+            while held.why is None and time.monotonic() < ends:
+                held.stopping.wait(min(0.05, max(0.0, ends - time.monotonic())))
+                if held.stopping.is_set():
+                    time.sleep(min(0.05, max(0.0, ends - time.monotonic())))
+            if held.why is not None:
+                return self._ended(held, job, Cancelled())
+
+    def _prepare(self, held: Held) -> tuple[JobContext | None, Any, Outcome | None]:
+        assert held.task is not None
+        try:
+            arguments = held.task.contract.decode(held.claimed.payload)
+        except BaseException as error:  # noqa: BLE001 - a payload may hold anything
+            text = error if isinstance(error, PayloadError) else PayloadError(said(error))
+            failure = self._classifier.classify(text)
+            return None, None, Raised(Failure(code="PAYLOAD_INVALID", kind=ErrorClass.PERMANENT, text=failure.text))
+        left = None if held.limit is None else held.limit - time.monotonic()
+        job = JobContext(held.claimed, held, limit_s=left, redact=self._redact)
+        CURRENT_JOB.set(job)
+        c = held.claimed
+        logs.bind(c.job_id, c.task, c.attempts, c.run_count)
+        return job, arguments, None
+
+    def _body_async(self, held: Held) -> Any:
+        task = held.task
+        assert task is not None
+
+        async def body(job: JobContext, arguments: Any) -> Any:
+            wrapped = self._middlewares.around_async(lambda inner: task.run(inner, arguments))  # type: ignore[arg-type,return-value]
+            return await wrapped(job)
+
+        return body
+
+    def _body_sync(self, held: Held) -> Any:
+        task = held.task
+        assert task is not None
+
+        def body(job: JobContext, arguments: Any) -> Any:
+            return self._middlewares.around_sync(lambda inner: task.run(inner, arguments))(job)
+
+        return body
+
+    def _done(self, held: Held, job: JobContext, result: Any) -> Ended:
+        job.flush_progress()
+        if held.why == TIMEOUT:  # it returned all the same, but too late: nobody may count on it
+            return Ended(self._timed_out(held), job.stats_json())
+        if held.why == LOST:
+            return Ended(Lost(), job.stats_json())
+        if result is None:
+            return Ended(Done(), job.stats_json())
+        try:
+            text = encode(result, limit=RESULT_BYTES, what="the result")
+        except BaseException as error:  # noqa: BLE001 - a result may be anything
+            failure = Failure(code="UNSTORABLE", kind=ErrorClass.PERMANENT, text=storable(said(error)))
+            return Ended(Raised(failure), job.stats_json())
+        return Ended(Done(text), job.stats_json())
+
+    def _ended(self, held: Held, job: JobContext, error: BaseException) -> Ended:
+        job.flush_progress()
+        return Ended(self._outcome(held, error), job.stats_json())
+
+    def _outcome(  # noqa: C901 - one road for every way a body ends
+        self, held: Held, error: BaseException
+    ) -> Outcome:
+        interrupted = isinstance(error, asyncio.CancelledError | Cancelled)
+        if held.why == LOST:
+            return Lost()
+        if held.why == TIMEOUT:
+            return self._timed_out(held)
+        if held.why == RELEASE and interrupted:
+            return Released("the worker was stopped")
+        if held.why == CANCEL and interrupted:
+            return Stopped()
+        text = self._text(error)
+        match error:
+            case Cancelled():
+                return Stopped(text)
+            case Skip():
+                return Skipped(error.code, text)
+            case InDoubt():
+                return Doubtful(error.code, text)
+            case Snooze():
+                return Snoozed(error.delay_s, error.code, text)
+            case RetryLater():
+                return Raised(Failure(code=error.code, kind=ErrorClass.RETRYABLE, text=text or ""), error.delay_s)
+            case Permanent():
+                return Raised(
+                    Failure(code=error.code, kind=ErrorClass.PERMANENT, text=self._classifier.classify(error).text)
+                )
+        failure = self._classifier.classify(error)
+        asked = failure.retry_after_s
+        if failure.kind is ErrorClass.RATE_LIMITED or isinstance(error, RateLimited):
+            if asked is not None:
+                return Snoozed(asked, failure.code, failure.text)
+            return Raised(Failure(code=failure.code, kind=ErrorClass.RATE_LIMITED, text=failure.text))
+        return Raised(failure)
+
+    def _timed_out(self, held: Held) -> Outcome:
+        kind = ErrorClass.PERMANENT if held.limit_code == "DEADLINE" else ErrorClass.RETRYABLE
+        ran = 0.0 if held.started_at is None else time.monotonic() - held.started_at
+        text = f"stopped after {ran:.1f} s: {_LIMITS[held.limit_code]}"
+        return Raised(Failure(code=held.limit_code, kind=kind, text=text))
+
+    def _short_pause(self, held: Held, error: BaseException, pauses: int) -> float | None:
+        """Seconds to wait in the slot before the body is called again; None: the run ends."""
+        if held.why is not None or held.stopping.is_set() or pauses >= SHORT_PAUSES:
+            return None
+        if isinstance(error, RateLimited):
+            wait = retry_after_s(error.retry_after, datetime.now(UTC))
+        elif isinstance(error, Exception):
+            failure = self._classifier.classify(error)
+            wait = failure.retry_after_s if failure.kind is ErrorClass.RATE_LIMITED else None
+        else:
+            return None
+        if wait is None or not is_short(wait):
+            return None
+        if held.limit is not None and time.monotonic() + wait > held.limit:
+            return None
+        return max(wait, 0.05)
+
+    def _text(self, error: BaseException) -> str | None:
+        text = said(error)
+        return storable(self._redact(text) if self._redact else text) if text else None
+
+
+_LIMITS = {
+    "TIMEOUT": "the task's timeout",
+    "MAX_DURATION": "the task's maximum duration",
+    "DEADLINE": "the job's finish_by has passed",
+}
+AnyTask = Task[..., Any]

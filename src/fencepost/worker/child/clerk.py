@@ -1,0 +1,410 @@
+"""The clerk: the one thread of a worker process that speaks to the database. Claims, start marks, outcomes.
+
+A blocked event loop or busy threads stop neither the claims of others nor outcomes already earned.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from fencepost.domain.decide import RunFacts, decide
+from fencepost.domain.job import ClaimedJob, Fence
+from fencepost.domain.outcome import Outcome, Released, Settlement, Stopped, Unknown
+from fencepost.domain.policy import RetryPolicy
+from fencepost.errors import FencepostError, LeaseLostError
+from fencepost.sql.catalog import Catalog
+from fencepost.store import faults, jobs, workers
+from fencepost.store.views import TaskRow
+from fencepost.store.wire import Wire
+from fencepost.tasks.events import JobEnded, JobStarted, LeaseLost, Observers
+from fencepost.tasks.registry import Registry
+from fencepost.worker.board import Board, boot_ns
+from fencepost.worker.child.held import LOST, Held
+from fencepost.worker.child.room import Room
+from fencepost.worker.settings import WorkerSettings
+
+log = logging.getLogger("fencepost.worker")
+
+MAX_BYTES = 16 * 1024 * 1024
+_SETTLE_MOST = 500
+_PROMOTE = 1000
+_BLOCKED_S = 0.3
+_QUICK_S = 0.1  # so long after its last job an idle worker polls at a fast pace
+_FAST_S = 0.01
+_DEFAULT = RetryPolicy()
+
+
+@dataclass(slots=True)
+class _Written:
+    """An outcome on its way: the same one is sent until it is answered."""
+
+    held: Held
+    settlement: Settlement
+
+
+class Clerk(threading.Thread):
+    """Works until `finish`. Nothing that a call raises ends it, but an error that no retry can mend ends the worker."""
+
+    def __init__(
+        self,
+        dsn: str,
+        sql: Catalog,
+        settings: WorkerSettings,
+        *,
+        registry: Registry,
+        observers: Observers,
+        board: Board,
+        token: int,
+        loop_age: Callable[[], float],
+        failed: Callable[[FencepostError], None],
+    ) -> None:
+        super().__init__(name="fencepost-clerk", daemon=True)
+        self._sql, self._settings = sql, settings
+        self._registry, self._observers, self._board, self._token = registry, observers, board, token
+        self._loop_age, self._failed = loop_age, failed
+        self._wire = Wire(dsn, deadline=settings.call_deadline, name="worker")
+        self._saver = Wire(dsn, deadline=settings.call_deadline, name="worker checkpoints")
+        self._saving = threading.Lock()
+        self._outbox: deque[_Written] = deque()
+        self._again: list[_Written] = []
+        self._wake = threading.Event()
+        self._rng = random.Random()  # noqa: S311 - jitter
+        self._after: dict[str, str] = {}
+        self._last_work = 0.0
+        self._troubled = False
+        self._ask_mine = False
+        self.claiming = True
+        self.pulse_good = True
+        self.ending = False
+        self.idle_since: float | None = None
+        self.room: Room
+
+    # ----------------------------------------------------------------------------------------------- from other threads
+
+    def settle(self, held: Held, outcome: Outcome, stats: str | None) -> None:
+        """Write how a run ended. From any thread; soon."""
+        c = held.claimed
+        policy = held.task.policy.retry if held.task is not None else _DEFAULT
+        facts = RunFacts(
+            attempts=c.attempts,
+            max_attempts=c.max_attempts,
+            snoozes=c.snoozes,
+            at_most_once=c.at_most_once,
+            created_at=c.created_at,
+            finish_by=c.finish_by,
+        )
+        settlement = decide(facts, outcome, policy, datetime.now(UTC), self._rng, stats)
+        self._outbox.append(_Written(held, settlement))
+        self._wake.set()
+
+    def started(self, held: Held) -> None:
+        """A body begins."""
+        if self._observers.wanted(JobStarted):
+            c = held.claimed
+            waited = max(0.0, (datetime.now(UTC) - c.run_at).total_seconds())
+            self._observers.emit(JobStarted(**_facts(c), waited_s=waited))
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._wake.set()
+
+    def save_checkpoint(self, fence: Fence, text: str) -> None:
+        """Durable when it returns. Raises LeaseLostError, OutageError or UsageError."""
+        try:
+            with self._saving:
+                written = self._saver.run(jobs.checkpoint(self._sql, fence, text))
+        except Exception as error:
+            raise faults.translate(error) from error
+        if not written:
+            raise LeaseLostError("another run owns this job now; the checkpoint was not written")
+
+    # --------------------------------------------------------------------------------------------------------- the thread
+
+    def run(self) -> None:
+        """Settle, promote, claim, wait."""
+        registered = False
+        while not (self.ending and not self._outbox and not self._again):
+            pause = 0.05
+            try:
+                if not registered:
+                    self._register()
+                    registered = True
+                if self._ask_mine:
+                    self._release_unknown()
+                pause = self._turn()
+                self._calm()
+            except Exception as error:  # noqa: BLE001 - judged by kind
+                if self._give_up_on(error):
+                    return
+                pause = 0.2
+            if not self._outbox:
+                self._wake.wait(pause)
+            self._wake.clear()
+        self._unregister()
+
+    def _turn(self) -> float:
+        """One round; the seconds until the next, unless something wakes us."""
+        self._write()
+        self._send_progress()
+        if self.ending or not self.claiming or not self.pulse_good:
+            return 0.05
+        if self._loop_age() > _BLOCKED_S:
+            self._hand_back(self.room.take_back(blocked_loop=True), "a handler blocks the event loop")
+            return 0.05
+        quotas = self.room.quotas()
+        if not quotas:
+            return self._settings.poll_interval
+        self._wire.run(jobs.promote(self._sql, _PROMOTE))
+        sent = boot_ns()
+        claimed = self._wire.run(
+            jobs.claim(
+                self._sql,
+                self._token,
+                quotas,
+                max_bytes=MAX_BYTES,
+                ttl_s=self._settings.heartbeat_ttl,
+                after=self._after,
+            )
+        )
+        for bad in claimed.bad:
+            self._wire.run(
+                jobs.settle(self._sql, [(bad.fence, Settlement(act="fail", code="UNSTORABLE", error=bad.reason))])
+            )
+        if claimed.jobs:
+            self._last_work = time.monotonic()
+            self.idle_since = None
+            self._take_in(claimed.jobs, sent)
+            return 0.0 if len(claimed.jobs) >= sum(quotas.values()) else self._pause(busy=True)
+        if claimed.aside:
+            return 0.02  # somebody holds the gate, or rows were moved: not empty, so look again soon, but do not spin
+        if self.room.is_empty and self.idle_since is None:
+            self.idle_since = time.monotonic()
+        return self._pause(busy=False)
+
+    def _pause(self, *, busy: bool) -> float:
+        """At most the poll interval, at least half of it; at a fast pace just after work."""
+        if not busy and time.monotonic() - self._last_work < _QUICK_S:
+            return _FAST_S
+        return self._settings.poll_interval * self._rng.uniform(0.5, 1.0)
+
+    def _take_in(self, claimed: list[ClaimedJob], sent: int) -> None:
+        known: list[Held] = []
+        versions = self._registry.versions()
+        for job in claimed:
+            if job.fair_key is not None:
+                self._after[job.queue] = job.fair_key
+            task = self._registry.get(job.task)
+            beat_ms = 0 if task is not None and task.policy.lease_s is not None else self._beat_ms(job)
+            held = Held(job, self._token, self._board.publish(job.id, job.run_count, beat_ms), sent, task)
+            held.save = self.save_checkpoint
+            if task is None or job.version > versions[job.task]:
+                self.settle(held, Unknown(), None)
+            else:
+                known.append(held)
+        self.room.add(self._mark_started(known))
+
+    def _beat_ms(self, job: ClaimedJob) -> int:
+        """The worker's interval, or oftener where the lease is shorter than it allows."""
+        return min(self._settings.beat_ms, max(1, int(job.ttl_s * 1000 / 3)))
+
+    def _mark_started(self, runs: list[Held]) -> list[Held]:
+        """Bodies that must not run twice begin only after their start is durable (SPEC W12)."""
+        once = [h for h in runs if h.claimed.at_most_once or h.claimed.max_attempts == 1]
+        if not once:
+            return runs
+        for held in once:
+            self.room.held[held.fence.id, held.fence.run_count] = held
+        answers = self._wire.run(jobs.start(self._sql, self._token, [h.fence for h in once]))
+        refused = {h for h in once if answers.get(h.fence.id) != "ok"}
+        for held in refused:
+            if answers.get(held.fence.id) == "cancel":
+                self.settle(held, Stopped(), None)
+            else:
+                self._drop(held)
+        return [h for h in runs if h not in refused]
+
+    # ---------------------------------------------------------------------------------------------------------- outcomes
+
+    def _write(self) -> None:
+        while self._again or self._outbox:
+            batch = self._again[:_SETTLE_MOST]
+            del self._again[:_SETTLE_MOST]
+            while self._outbox and len(batch) < _SETTLE_MOST:
+                batch.append(self._outbox.popleft())
+            try:
+                answers = self._wire.run(jobs.settle(self._sql, [(w.held.fence, w.settlement) for w in batch]))
+            except BaseException:
+                self._again = batch + self._again
+                raise
+            self._last_work = time.monotonic()
+            busy = [w for w in batch if not self._is_answered(w, answers.get(w.held.fence.id))]
+            if busy:
+                self._again = busy + self._again
+                time.sleep(0.05)
+                return
+
+    def _is_answered(self, written: _Written, settled: jobs.Settled | None) -> bool:
+        held = written.held
+        answer = settled.answer if settled is not None else "lost"
+        if answer == "busy":
+            return False
+        if answer == "lost":
+            log.warning(
+                "the outcome of job %s (run %d) came too late: its lease was lost",
+                held.claimed.job_id,
+                held.fence.run_count,
+            )
+            if self._observers.wanted(LeaseLost):
+                self._observers.emit(LeaseLost(**_facts(held.claimed)))
+        elif self._observers.wanted(JobEnded) and settled is not None:
+            self._tell_end(written, settled.state or "")
+        self._log_end(written)
+        self._drop(held)
+        return True
+
+    def _log_end(self, written: _Written) -> None:
+        one, c = written.settlement, written.held.claimed
+        if one.act in ("retry", "fail", "doubt", "lost"):
+            log.warning(
+                "job %s (%s), attempt %d of %d: %s %s",
+                c.job_id,
+                c.task,
+                c.attempts,
+                c.max_attempts,
+                one.act,
+                one.code or "",
+            )
+        elif log.isEnabledFor(logging.DEBUG):
+            log.debug("job %s (%s), attempt %d: %s", c.job_id, c.task, c.attempts, one.act)
+
+    def _tell_end(self, written: _Written, state: str) -> None:
+        one, held = written.settlement, written.held
+        took = 0.0 if held.started_at is None else time.monotonic() - held.started_at
+        self._observers.emit(
+            JobEnded(
+                **_facts(held.claimed),
+                act=one.act,
+                state=state,
+                seconds=took,
+                code=one.code,
+                error=one.error,
+                delay_s=one.delay_s,
+            )
+        )
+
+    def _drop(self, held: Held) -> None:
+        self._board.clear(held.at)
+        self.room.forget(held)
+
+    def _hand_back(self, runs: list[Held], why: str) -> None:
+        if runs:
+            log.info("%d jobs that had not started go back to their queue: %s", len(runs), why)
+        for held in runs:
+            self.settle(held, Released(why), None)
+
+    def hand_back_waiting(self) -> None:
+        """Give back what has not started."""
+        self._hand_back(self.room.take_back(), "the worker stops")
+
+    def _send_progress(self) -> None:
+        with_news = [h for h in self.room.everything() if h.progress is not None]
+        if not with_news or time.monotonic() < getattr(self, "_progress_at", 0.0):
+            return
+        self._progress_at = time.monotonic() + min(1.0, self._settings.heartbeat_interval)
+        texts = []
+        for held in with_news:
+            text, held.progress = held.progress, None
+            texts.append(text)
+        sent = boot_ns()
+        answers = self._wire.run(jobs.beat(self._sql, [h.fence for h in with_news], progress=texts))
+        for held in with_news:
+            answer = answers.get(held.fence.id)
+            if answer in ("ok", "cancel"):
+                held.beaten_ns = max(held.beaten_ns, sent)
+            elif answer == "lost":
+                held.tell(LOST)
+
+    # ------------------------------------------------------------------------------------------------------------ trouble
+
+    def _calm(self) -> None:
+        if self._troubled:
+            self._troubled = False
+            log.info("the database answers again")
+
+    def _give_up_on(self, error: Exception) -> bool:
+        """Log an episode once; True for what no retry can mend."""
+        self._wire.close()
+        if not faults.is_transient(error):
+            meaning = faults.translate(error)
+            log.error("the worker cannot go on: %s", meaning)
+            self._failed(meaning)
+            return True
+        self._ask_mine = True
+        self.pulse_good = False  # no claim until a beat has passed (SPEC W4)
+        if not self._troubled:
+            self._troubled = True
+            log.warning("the database cannot be reached, trying again: %s", faults.explain(error))
+        return False
+
+    def _release_unknown(self) -> None:
+        """A claim whose answer was lost left runs that nobody runs: give them back (review A11)."""
+        mine = self._wire.run(jobs.mine(self._sql, self._token))
+        unknown = [fence for fence in mine if (fence.id, fence.run_count) not in self.room.held]
+        if unknown:
+            self._wire.run(jobs.settle(self._sql, [(fence, Settlement(act="release")) for fence in unknown]))
+        self._ask_mine = False
+
+    def _register(self) -> None:
+        rows = [_task_row(task.policy) for task in self._registry]
+        self._wire.run(workers.publish_tasks(self._sql, rows))
+        host, versions = socket.gethostname(), self._registry.versions()
+        self._wire.run(
+            workers.register(self._sql, self._token, host, os.getpid(), versions, dict(self._settings.queues))
+        )
+
+    def _unregister(self) -> None:
+        try:
+            self._wire.run(workers.unregister(self._sql, self._token))
+        except Exception:  # noqa: BLE001 - we are leaving; the leader forgets us in time
+            log.debug("could not unregister")
+        self._wire.close()
+        self._saver.close()
+
+
+def _facts(c: ClaimedJob) -> dict[str, Any]:
+    return {
+        "id": c.id,
+        "job_id": c.job_id,
+        "task": c.task,
+        "queue": c.queue,
+        "attempt": c.attempts,
+        "run_count": c.run_count,
+    }
+
+
+def _task_row(policy: Any) -> TaskRow:
+    return TaskRow(
+        name=policy.name,
+        version=policy.version,
+        queue=policy.queue,
+        priority=policy.priority,
+        max_attempts=policy.max_attempts,
+        max_crashes=policy.max_crashes,
+        on_lost="requeue" if policy.on_lost == "retry" else policy.on_lost,
+        at_most_once=policy.at_most_once,
+        lease_only=policy.lease_s is not None,
+        ttl_s=policy.lease_ttl_s,
+        dedup_s=policy.dedup_s,
+        keep_ok_s=policy.keep_succeeded_s,
+        keep_bad_s=policy.keep_failed_s,
+    )

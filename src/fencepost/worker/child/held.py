@@ -1,0 +1,104 @@
+"""One run in this process's hands, from the claim to the committed outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from fencepost.domain.job import ClaimedJob, Fence
+from fencepost.worker.board import boot_ns
+from fencepost.worker.settings import MARGIN
+
+if TYPE_CHECKING:
+    from fencepost.tasks.task import Task
+
+RELEASE, CANCEL, LOST, TIMEOUT = "release", "cancel", "lost", "timeout"
+"""Why a body is told to end; the first reason stays."""
+
+
+class Held:
+    """Implements `tasks.context.RunHandle`. Read by several threads; each field has one writer at a time."""
+
+    __slots__ = (
+        "abandoned", "at", "beaten_ns", "claimed", "fence", "interrupt", "limit", "limit_code", "lock", "progress",
+        "save", "started_at", "stopping", "task", "task_ref", "why",
+    )  # fmt: skip
+
+    def __init__(self, claimed: ClaimedJob, token: int, at: int, sent_ns: int, task: Task[..., object] | None) -> None:
+        self.claimed, self.at, self.task = claimed, at, task
+        self.fence = Fence(claimed.id, claimed.run_count, token)
+        self.beaten_ns = sent_ns
+        self.why: str | None = None
+        self.stopping = threading.Event()
+        self.lock = threading.Lock()
+        self.interrupt: Callable[[], object] | None = None
+        """How to reach the body once it runs: cancels an async task, wakes a waiting thread."""
+        self.limit: float | None = None
+        self.limit_code = "TIMEOUT"
+        self.progress: str | None = None
+        self.started_at: float | None = None
+        self.task_ref: asyncio.Task[None] | None = None
+        self.save: Callable[[Fence, str], None] | None = None
+        self.abandoned = False
+
+    # ------------------------------------------------------------------------------------------------- for the handler
+
+    def cancel_requested(self) -> bool:
+        """Whether the body should end: cancelled, its lease lost, its time over."""
+        return self.why is not None
+
+    def stop_requested(self) -> bool:
+        """Whether the worker is shutting down."""
+        return self.stopping.is_set()
+
+    def set_progress(self, json_text: str) -> None:
+        """Kept until the clerk takes it along."""
+        self.progress = json_text
+
+    def save_checkpoint(self, json_text: str) -> None:
+        """Blocking and durable. Raises LeaseLostError or OutageError."""
+        assert self.save is not None
+        self.save(self.fence, json_text)
+
+    # --------------------------------------------------------------------------------------------------- for the worker
+
+    def tell(self, why: str) -> bool:
+        """Tell the body to end for this reason; False if it was told before. From any thread."""
+        with self.lock:
+            if self.why is not None:
+                return False
+            self.why = why
+            interrupt = self.interrupt
+        self.stopping.set()
+        if interrupt is not None:
+            interrupt()
+        return True
+
+    def reach(self, interrupt: Callable[[], object] | None) -> None:
+        """Say how the body can be reached from now on; if it was told to end already, that happens at once."""
+        with self.lock:
+            self.interrupt = interrupt
+            told = self.why is not None
+        if told and interrupt is not None:
+            interrupt()
+
+    def has_outlived(self, now_ns: int) -> bool:
+        """Whether its lease must be taken for lost: measured from the *sending* of the last good beat (SPEC W5)."""
+        return now_ns - self.beaten_ns > int(self.claimed.ttl_s * MARGIN * 1e9)
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether its time is over."""
+        return self.limit is not None and now > self.limit
+
+    def begin(self, settings_limit: float | None, code: str) -> None:
+        """The body starts now, in this thread."""
+        self.started_at = time.monotonic()
+        self.limit = None if settings_limit is None else self.started_at + settings_limit
+        self.limit_code = code
+
+    def limit_ns(self) -> int:
+        """The limit on the board's clock; 0: none."""
+        return 0 if self.limit is None else boot_ns() + max(0, int((self.limit - time.monotonic()) * 1e9))

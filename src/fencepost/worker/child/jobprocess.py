@@ -1,0 +1,157 @@
+"""A job process: runs the bodies of process tasks, one after another, for the worker process that started it.
+
+``python -m fencepost.worker.child.jobprocess FD APP``. It dies with its starter (PR_SET_PDEATHSIG on Linux). Its handler
+runs in the main thread; a second thread hears what the worker says meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from fencepost.domain.job import ClaimedJob
+from fencepost.errors import LeaseLostError, OutageError
+from fencepost.worker.child.application import load
+from fencepost.worker.child.attempt import Attempts
+from fencepost.worker.child.frames import Channel, Gone
+from fencepost.worker.child.held import Held
+from fencepost.worker.child.outcomes import to_json
+
+_PR_SET_PDEATHSIG = 1
+_TIMES = ("run_at", "created_at", "finish_by")
+
+
+def die_with(parent: int) -> None:
+    """End when the starter does, however it dies. Linux; elsewhere the closed socket does it."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def claimed_to_json(claimed: ClaimedJob) -> dict[str, Any]:
+    """For the frame."""
+    plain = asdict(claimed)
+    for name in _TIMES:
+        plain[name] = plain[name] and plain[name].isoformat()
+    return plain
+
+
+def claimed_from_json(plain: dict[str, Any]) -> ClaimedJob:
+    """From the frame."""
+    times = {name: plain[name] and datetime.fromisoformat(plain[name]) for name in _TIMES}
+    return ClaimedJob(**{**plain, **times, "tags": tuple(plain["tags"])})
+
+
+class _Server:
+    """The process's side of the channel."""
+
+    def __init__(self, channel: Channel, app_path: str) -> None:
+        self._channel = channel
+        app = load(app_path)
+        self._app = app
+        redact = app.redactor.text
+        app.classifier.redact = redact
+        self._attempts = Attempts(app.middleware, app.classifier, redact)
+        self._held: Held | None = None
+        self._sending = threading.Lock()
+        self._saved: threading.Event = threading.Event()
+        self._save_answer = ""
+        self._next: dict[str, Any] | None = None
+        self._wake = threading.Event()
+
+    def serve(self) -> None:
+        """Until the worker goes away."""
+        self._send({"what": "ready"})
+        threading.Thread(target=self._listen, name="fencepost-words", daemon=True).start()
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            message, self._next = self._next, None
+            if message is not None:
+                self._run(message)
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                message = self._channel.receive()
+                assert message is not None
+                held = self._held
+                match message["what"]:
+                    case "run":
+                        self._next = message
+                        self._wake.set()
+                    case "stop" if held is not None:
+                        held.stopping.set()
+                    case "end" if held is not None:
+                        held.tell(message["why"])
+                    case "saved":
+                        self._save_answer = message["answer"]
+                        self._saved.set()
+        except Gone:
+            os._exit(0)
+
+    def _run(self, message: dict[str, Any]) -> None:
+        claimed = claimed_from_json(message["job"])
+        held = _Relayed(claimed, message["token"], 0, 0, self._app.registry.get(claimed.task))
+        held.send = self._send
+        held.save = self._save
+        held.begin(message["limit_s"], message["limit_code"])
+        if message["stopping"]:
+            held.stopping.set()
+        self._held = held
+        ended = self._attempts.run_sync(held)
+        self._held = None
+        self._send({"what": "ended", "outcome": to_json(ended.outcome), "stats": ended.stats})
+
+    def _save(self, _fence: object, text: str) -> None:
+        self._saved.clear()
+        self._send({"what": "save", "text": text})
+        if not self._saved.wait(60):
+            raise OutageError("the checkpoint was not confirmed within 60 s; whether it was written is unknown")
+        if self._save_answer == "lost":
+            raise LeaseLostError("another run owns this job now; the checkpoint was not written")
+        if self._save_answer != "ok":
+            raise OutageError(self._save_answer)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        with self._sending:
+            self._channel.send(message)
+
+
+class _Relayed(Held):
+    """A run whose progress goes to the worker process."""
+
+    __slots__ = ("send",)
+
+    send: Callable[[dict[str, Any]], None]
+
+    def set_progress(self, json_text: str) -> None:
+        with contextlib.suppress(Gone):
+            self.send({"what": "progress", "text": json_text})
+
+
+def main() -> None:
+    """The entry."""
+    parent = int(sys.argv[3])
+    die_with(parent)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)  # its worker decides about its end
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    try:
+        _Server(channel, sys.argv[2]).serve()
+    except Gone:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""The entry of a worker process under a supervisor: ``python -m fencepost.worker.child BOARD CONTROL CONFIG HELLO``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+from typing import Any
+
+from fencepost import logs
+from fencepost.errors import FencepostError, OutageError
+from fencepost.store import faults, schema
+from fencepost.store.connect import open_connection
+from fencepost.store.wire import Wire
+from fencepost.worker import words
+from fencepost.worker.board import Board, Phase
+from fencepost.worker.child.application import load
+from fencepost.worker.child.runtime import Runtime
+from fencepost.worker.pulse import Pulse
+from fencepost.worker.settings import MARGIN, WorkerSettings
+
+log = logging.getLogger("fencepost.worker")
+
+_PING_MS = 250
+_SWITCH_S = 0.001
+_CONNECT_TRIES_S = 30.0
+
+
+class ChildProcess:
+    """Loop thread: handlers. Clerk thread: the database. This module's ping thread: life, words, the orphan's pulse."""
+
+    def __init__(self, board: Board, control: int, config: dict[str, Any]) -> None:
+        self._board, self._control = board, control
+        self._settings = WorkerSettings.from_json(json.dumps(config["settings"]))
+        self._config = config
+        self._runtime: Runtime | None = None
+        self._reader = words.Reader()
+        self._ended = False
+        self._pulse: Pulse | None = None
+        self._early: list[words.Word] = []
+
+    def prepare(self) -> Runtime:
+        """Import the app and look at the database. Raises what the hello must tell."""
+        app = load(self._config["app"])
+        if self._config["schema"]:
+            from fencepost.sql.catalog import Catalog
+
+            app.catalog = Catalog(self._config["schema"])
+        dsn = self._config["dsn"] or app.dsn
+        _verify(dsn, app.catalog, self._settings)
+        return Runtime(app, self._settings, dsn=dsn, board=self._board, app_path=self._config["app"], supervised=True)
+
+    def ping(self) -> None:
+        """Sign of life and control pipe in one thread: no user code can own it, only the GIL can."""
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        while not self._ended:
+            self._board.ping()
+            if not poll.poll(_PING_MS):
+                continue
+            data = os.read(self._control, 65536)
+            if not data:
+                poll.unregister(self._control)
+                self._on_orphan()
+                continue
+            for word in self._reader.feed(data):
+                self._hear(word)
+
+    def _hear(self, word: words.Word) -> None:
+        runtime = self._runtime
+        if runtime is None:
+            self._early.append(word)
+            return
+        try:
+            _obey(runtime, word)
+        except Exception:  # the ping thread must go on
+            log.exception("a word of the supervisor could not be followed")
+
+    def _on_orphan(self) -> None:
+        """The supervisor is dead: beat for ourselves and drain within the lease."""
+        log.warning("the supervisor is gone: this process finishes what it can and ends")
+        runtime = self._runtime
+        if runtime is None:
+            os._exit(1)
+        wire = Wire(runtime.dsn, deadline=self._settings.call_deadline, name="orphan")
+        self._pulse = Pulse(
+            wire,
+            runtime.app.catalog,
+            board=self._board,
+            token=runtime.token,
+            interval=self._settings.heartbeat_interval,
+            on_answers=runtime.on_answers,
+        )
+        self._pulse.start()
+        grace = min(self._settings.shutdown_timeout, self._settings.heartbeat_ttl * MARGIN)
+        runtime.drain(grace=grace)
+        threading.Thread(target=self._orphan_ends, args=(grace,), daemon=True).start()
+
+    def _orphan_ends(self, grace: float) -> None:
+        runtime = self._runtime
+        assert runtime is not None
+        if not runtime.wait_over(grace + 2.0):
+            log.warning("a body did not end; its lease is left to the ttl")
+            _leave(1)
+
+    async def run(self, runtime: Runtime) -> int:
+        """Until drained; the exit code."""
+        loop = asyncio.get_running_loop()
+        over = asyncio.Event()
+        runtime.on_over = lambda: loop.call_soon_threadsafe(over.set)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, runtime.drain)
+        runtime.start(loop)
+        self._runtime = runtime
+        for word in self._early:
+            self._hear(word)
+        await over.wait()
+        self._ended = True
+        if runtime.error is not None:
+            return runtime.error.exit_code
+        return 0
+
+
+def _obey(runtime: Runtime, word: words.Word) -> None:
+    match word:
+        case words.Drain(now=now):
+            runtime.drain(now=now)
+        case words.Quiet():
+            runtime.quiet()
+        case words.Show():
+            _show(runtime)
+        case words.GiveUp():
+            runtime.give_up()
+        case words.Beaten(sent_ns=sent, ids=ids):
+            runtime.on_beat(sent, ids)
+        case words.CancelJobs(ids=ids):
+            runtime.on_cancel(ids)
+        case words.LostJobs(ids=ids):
+            runtime.on_lost(ids)
+
+
+def _show(runtime: Runtime) -> None:
+    for held in runtime.room.everything():
+        log.info(
+            "holds job %s (%s), run %d, told %s", held.claimed.job_id, held.claimed.task, held.fence.run_count, held.why
+        )
+    for ident, frame in sys._current_frames().items():  # noqa: SLF001 - the only way to see every thread
+        log.info("thread %d:\n%s", ident, "".join(traceback.format_stack(frame)))
+
+
+def _verify(dsn: str, catalog: Any, settings: WorkerSettings) -> None:
+    """The schema must fit. An outage at the start is waited out; everything else ends the start."""
+    ends = time.monotonic() + _CONNECT_TRIES_S
+    while True:
+        try:
+            with open_connection(dsn, name="start", deadline_s=max(2.0, settings.call_deadline)) as conn:
+                schema.verify(conn, catalog)
+                return
+        except Exception as error:
+            if not faults.is_transient(error) or time.monotonic() > ends:
+                raise faults.translate(error) from error
+            time.sleep(0.5)
+
+
+def _leave(code: int) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # noqa: BLE001, S112 - a closed pipe changes nothing
+            continue
+    os._exit(code)
+
+
+def main() -> None:
+    """The entry. Leaves without finalisation: a stuck thread must not hold the exit."""
+    board_fd, control, config_fd, hello = map(int, sys.argv[1:5])
+    with os.fdopen(config_fd, "rb") as file:
+        config = json.load(file)
+    wanted = config["logs"]
+    logs.configure(json=bool(wanted.get("json")), level=wanted.get("level", "INFO"))
+    board = Board(board_fd, config["number"], config["entries"])
+    board.enter(Phase.STARTING)
+    child = ChildProcess(board, control, config)
+    threading.Thread(target=child.ping, name="fencepost-ping", daemon=True).start()
+    try:
+        runtime = child.prepare()
+    except FencepostError as error:
+        _say_hello(hello, {"ok": False, "message": str(error), "exit_code": error.exit_code})
+        _leave(error.exit_code)
+    except BaseException as error:
+        log.exception("the app could not be imported")
+        message = f"the app {config['app']!r} could not be imported: {type(error).__name__}: {error}"[:500]
+        _say_hello(hello, {"ok": False, "message": message, "exit_code": 2})
+        _leave(2)
+    logs.configure(json=bool(wanted.get("json")), level=wanted.get("level", "INFO"), redactor=runtime.app.redactor)
+    _say_hello(
+        hello,
+        {"ok": True, "dsn": runtime.dsn, "schema": runtime.app.catalog.schema, "tasks": len(runtime.app.registry)},
+    )
+    sys.setswitchinterval(_SWITCH_S)
+    _leave(asyncio.run(child.run(runtime)))
+
+
+def _say_hello(fd: int, answer: dict[str, Any]) -> None:
+    try:
+        os.write(fd, json.dumps(answer).encode() + b"\n")
+        os.close(fd)
+    except OSError:
+        log.debug("nobody hears the hello")
+
+
+__all__ = ["OutageError", "main"]

@@ -1,0 +1,209 @@
+"""What this process holds: the buffer of claimed runs, the slots of each queue, and the bodies that run in them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from fencepost.domain.outcome import Lost, Outcome, Released, Stopped
+from fencepost.worker.board import Board
+from fencepost.worker.child.attempt import Attempts, Ended
+from fencepost.worker.child.held import Held
+from fencepost.worker.child.loop import AsyncBodies
+from fencepost.worker.child.processes import ProcessBodies
+from fencepost.worker.child.threads import ThreadBodies
+
+AHEAD_S = 0.25
+"""Claimed ahead of the slots: no more than is finished in this time (SPEC W2)."""
+
+_MOST_AHEAD = 500
+
+
+class Lane:
+    """One queue: its slots, what waits for one, and how long its jobs take."""
+
+    __slots__ = ("average_s", "name", "processes", "running", "slots", "threads", "waiting")
+
+    def __init__(self, name: str, slots: int) -> None:
+        self.name, self.slots = name, slots
+        self.running = 0
+        self.waiting: deque[Held] = deque()
+        self.average_s: float | None = None
+        self.threads: ThreadBodies | None = None
+        self.processes: ProcessBodies | None = None
+
+    def quota(self) -> int:
+        """How many more to claim: the free slots, and a little ahead where jobs are short."""
+        ahead = 0
+        if self.average_s is not None and self.average_s < AHEAD_S:
+            ahead = min(_MOST_AHEAD, int(AHEAD_S / max(self.average_s, 1e-4)) * self.slots)
+        return max(0, self.slots + ahead - self.running - len(self.waiting))
+
+    def learn(self, seconds: float) -> None:
+        """Remember how long a body took."""
+        self.average_s = seconds if self.average_s is None else self.average_s * 0.9 + seconds * 0.1
+
+
+class Room:
+    """Dispatches under one lock; a body that ends makes room for the next at once.
+
+    ``settle`` takes what has ended, from any thread.
+    """
+
+    def __init__(
+        self,
+        queues: dict[str, int],
+        board: Board,
+        attempts: Attempts,
+        app_path: str | None,
+        settle: Callable[[Held, Outcome, str | None], None],
+        started: Callable[[Held], None],
+    ) -> None:
+        self.lanes = {name: Lane(name, slots) for name, slots in queues.items()}
+        self.held: dict[tuple[int, int], Held] = {}
+        self._board, self._attempts = board, attempts
+        self._settle, self._started = settle, started
+        self._lock = threading.Lock()
+        self.bodies = AsyncBodies(attempts, self._ended, self._begin)
+        for lane in self.lanes.values():
+            lane.threads = ThreadBodies(lane.name, lane.slots, attempts, self._ended, self._begin)
+            lane.processes = ProcessBodies(lane.name, lane.slots, app_path, attempts, self._ended, self._begin)
+
+    # ---------------------------------------------------------------------------------------------------- from the clerk
+
+    def quotas(self) -> dict[str, int]:
+        """How many more each queue may claim; queues that want none are left out."""
+        with self._lock:
+            room = self._board.room
+            found = {name: min(lane.quota(), room) for name, lane in self.lanes.items()}
+        return {name: quota for name, quota in found.items() if quota > 0}
+
+    def add(self, runs: list[Held]) -> None:
+        """Take claimed runs in, in their order."""
+        with self._lock:
+            for held in runs:
+                self.held[held.fence.id, held.fence.run_count] = held
+                self.lanes[held.claimed.queue].waiting.append(held)
+        self.dispatch()
+
+    def forget(self, held: Held) -> None:
+        """Its outcome is committed, or its lease is lost for good."""
+        with self._lock:
+            self.held.pop((held.fence.id, held.fence.run_count), None)
+
+    def take_back(self, *, blocked_loop: bool = False) -> list[Held]:
+        """Runs whose bodies have not begun: all of them, or those that a blocked loop keeps waiting."""
+        taken = self.bodies.take_back()
+        with self._lock:
+            for held in taken:
+                self.lanes[held.claimed.queue].running -= 1
+            for lane in self.lanes.values():
+                keep: deque[Held] = deque()
+                while lane.waiting:
+                    held = lane.waiting.popleft()
+                    is_async = held.task is not None and held.task.policy.executor == "async"
+                    (taken if is_async or not blocked_loop else keep).append(held)
+                lane.waiting = keep
+        return taken
+
+    def everything(self) -> list[Held]:
+        """All runs that are not settled yet."""
+        with self._lock:
+            return list(self.held.values())
+
+    def by_id(self, ids: tuple[int, ...]) -> list[Held]:
+        """The runs of these jobs."""
+        wanted = set(ids)
+        return [held for held in self.everything() if held.fence.id in wanted]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is held."""
+        return not self.held
+
+    # ---------------------------------------------------------------------------------------------------------- dispatch
+
+    def dispatch(self) -> None:
+        """Start what waits where a slot is free. From any thread."""
+        ready: list[Held] = []
+        with self._lock:
+            for lane in self.lanes.values():
+                while lane.waiting and lane.running < lane.slots:
+                    lane.running += 1
+                    ready.append(lane.waiting.popleft())
+        for held in ready:
+            self._start(held)
+
+    def _start(self, held: Held) -> None:
+        assert held.task is not None
+        lane = self.lanes[held.claimed.queue]
+        executor = held.task.policy.executor
+        if executor == "async":
+            self.bodies.submit(held)
+        elif executor == "thread":
+            assert lane.threads is not None
+            lane.threads.submit(held)
+        else:
+            assert lane.processes is not None
+            lane.processes.submit(held)
+
+    def _begin(self, held: Held) -> bool:
+        """In the thread of the body, right before it. False: it must not begin."""
+        limit, code = self._attempts.limit_of(held)
+        held.begin(limit, code)
+        may_begin = self._board.start(held.at, self._hard_limit_ns(held))
+        if held.why is not None or not may_begin:
+            self._free(held, None)
+            self._settle(held, _not_begun(held), None)
+            return False
+        self._started(held)
+        return True
+
+    def _hard_limit_ns(self, held: Held) -> int:
+        """When the supervisor must act: only where nothing in this process can end the body in time."""
+        return held.limit_ns() + int(HARD_GRACE_S * 1e9) if held.limit is not None else 0
+
+    def _ended(self, held: Held, ended: Ended) -> None:
+        took = time.monotonic() - (held.started_at or 0.0)
+        self._free(held, took)
+        self._settle(held, ended.outcome, ended.stats)
+        self.dispatch()
+
+    def abandon(self, held: Held) -> None:
+        """Its body does not end: give its slot to others. It keeps its lease, so nobody runs beside it."""
+        with self._lock:
+            if held.abandoned:
+                return
+            held.abandoned = True
+            self.lanes[held.claimed.queue].running -= 1
+        self.dispatch()
+
+    def _free(self, held: Held, took: float | None) -> None:
+        with self._lock:
+            lane = self.lanes[held.claimed.queue]
+            if not held.abandoned:
+                lane.running -= 1
+            if took is not None:
+                lane.learn(took)
+
+    def close(self) -> None:
+        """End threads that are idle and every job process."""
+        for lane in self.lanes.values():
+            if lane.threads is not None:
+                lane.threads.close()
+            if lane.processes is not None:
+                lane.processes.close()
+
+
+HARD_GRACE_S = 5.0
+"""After a body's limit: first it is told, then, under a supervisor, its process is ended."""
+
+
+def _not_begun(held: Held) -> Outcome:
+    if held.why == "cancel":
+        return Stopped()
+    if held.why == "lost":
+        return Lost()
+    return Released("not started")

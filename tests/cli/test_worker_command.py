@@ -1,0 +1,159 @@
+"""``fencepost worker`` from a shell: it runs jobs, logs them, leads, stops, and says what is wrong at its start."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.shell import environment, fencepost
+from duty.scene import Scene
+from fencepost.cli import exits
+from waiting import eventually
+
+SECRET = "live-Secret-0815"
+
+APP = """
+import logging, os
+import fencepost
+
+app = fencepost.App.from_env()
+log = logging.getLogger("shop")
+
+@app.task("greet")
+def greet(name: str) -> str:
+    log.info("hello %s, %s", name, os.environ["SHOP_API_KEY"])
+    return name
+
+@app.task("fall", retry=fencepost.RetryPolicy(max_attempts=1))
+async def fall() -> None:
+    raise ValueError(os.environ["SHOP_API_KEY"])
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A project's folder with its app."""
+    (tmp_path / "shop.py").write_text(APP, encoding="utf-8")
+    return tmp_path
+
+
+@contextmanager
+def running(shop: Path, scene: Scene, *flags: str) -> Iterator[subprocess.Popen[str]]:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "fencepost", "worker", "shop:app", *flags],
+        cwd=shop,
+        env=environment(FENCEPOST_DSN=scene.dsn, SHOP_API_KEY=SECRET),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield child
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.communicate()
+
+
+def enqueue(scene: Scene, task: str, payload: str, job_id: str) -> None:
+    scene.ask("select fencepost.enqueue(%s, %s::jsonb, %s)", task, payload, job_id)
+
+
+def stopped(child: subprocess.Popen[str]) -> list[dict[str, Any]]:
+    """Stop it as systemd does; what it logged."""
+    child.send_signal(signal.SIGTERM)
+    _, err = child.communicate(timeout=20)
+    assert child.returncode == 0, err
+    return [json.loads(line) for line in err.splitlines()]
+
+
+@pytest.mark.spec("A1", "O4", "K1")
+def test_a_worker_runs_jobs_logs_them_redacted_and_stops_with_0(shop: Path, scene: Scene) -> None:
+    enqueue(scene, "greet", '{"name": "Ada"}', "greet:1")
+    enqueue(scene, "fall", "{}", "fall:1")
+
+    with running(shop, scene, "--log-json", "--slots", "2") as child:
+        eventually(lambda: scene.states() == {"greet:1": "succeeded", "fall:1": "failed"}, within=20)
+        eventually(lambda: scene.leader_row()[2], within=5)
+        entries = stopped(child)
+
+    (hello,) = [entry for entry in entries if entry["message"].startswith("hello Ada")]
+    assert (hello["job_id"], hello["task"], hello["attempt"], hello["run"]) == ("greet:1", "greet", 1, 1)
+    assert SECRET not in json.dumps(entries)
+    assert SECRET not in str(fencepost("jobs", "show", "fall:1", "--json", "--dsn", scene.dsn).data)
+    assert not scene.leader_row()[2], "the leader in the supervisor resigned"
+
+
+def test_a_worker_told_so_never_stands_for_leader(shop: Path, scene: Scene) -> None:
+    enqueue(scene, "greet", '{"name": "Bo"}', "greet:2")
+
+    with running(shop, scene, "--no-leader", "--log-json") as child:
+        eventually(lambda: scene.states() == {"greet:2": "succeeded"}, within=20)
+        stopped(child)
+
+    assert scene.leader_row() == (0, 0, False)
+
+
+@pytest.mark.spec("W4")
+def test_a_worker_without_a_schema_ends_with_one_line_and_code_3(shop: Path, empty_database: Any) -> None:
+    done = fencepost("worker", "shop:app", cwd=shop, env={"FENCEPOST_DSN": empty_database.dsn, "SHOP_API_KEY": SECRET})
+
+    assert done.code == exits.SCHEMA
+    assert "fencepost migrate" in done.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("app", "sentence"), [("nowhere:app", "there is no module 'nowhere'"), ("shop:nothing", "has no 'nothing'")]
+)
+def test_a_worker_without_its_app_ends_with_one_line_and_code_2(
+    shop: Path, scene: Scene, app: str, sentence: str
+) -> None:
+    done = fencepost("worker", app, cwd=shop, env={"FENCEPOST_DSN": scene.dsn, "SHOP_API_KEY": SECRET})
+
+    assert done.code == exits.USAGE
+    assert sentence in done.err.splitlines()[-1]
+
+
+@pytest.mark.spec("W1")
+def test_flags_come_before_variables_and_variables_before_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fencepost.cli.worker import settings_of
+    from fencepost.config import from_env
+
+    env = from_env(
+        {
+            "FENCEPOST_QUEUES": "mail=8,reports",
+            "FENCEPOST_PROCESSES": "3",
+            "FENCEPOST_POLL_INTERVAL": "2s",
+            "FENCEPOST_NOTIFY": "no",
+        }
+    ).worker
+    flags: dict[str, Any] = {"queues": (), "processes": 2, "poll_interval": None, "notify": None}
+
+    settings = settings_of(flags, env)
+
+    assert dict(settings.queues) == {"mail": 8, "reports": 1}
+    assert (settings.processes, settings.poll_interval, settings.notify) == (2, 2.0, False)
+    assert settings.heartbeat_interval == 5.0
+    assert dict(settings_of({"queues": ("a:3", "b"), "slots": 4}, env).queues) == {"a": 3, "b": 4}
+
+
+@pytest.mark.spec("W1")
+def test_every_worker_option_is_a_flag_and_a_variable() -> None:
+    from fencepost.cli.worker import worker
+    from fencepost.config import WORKER_OPTIONS
+    from fencepost.worker.settings import WorkerSettings
+
+    options = set(WorkerSettings.__dataclass_fields__) | {"slots"}
+    flags = {parameter.name for parameter in worker.params}
+    shown = " ".join(getattr(parameter, "help", "") or "" for parameter in worker.params)
+
+    assert options <= flags
+    assert options == set(WORKER_OPTIONS)
+    assert all(f"FENCEPOST_{option.upper()}" in shown for option in options)

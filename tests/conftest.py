@@ -1,0 +1,109 @@
+"""Fixtures: servers of our own, a fresh database for each test, and what ``--nightly`` runs.
+
+server          shared by the tests of this process that do not hurt it
+database        a migrated database of this test's own, on ``server``
+empty_database  the same without fencepost's schema
+own_server      a server that this test may stop, kill, freeze; its database ``fencepost`` is migrated
+each_version    like ``database``, once on each PostgreSQL that the machine has
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from fencepost.sql.catalog import Catalog
+from fencepost.store import schema
+from servers import OWN, Database, Server, migrated, versions
+from servers import server as started
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--nightly", action="store_true", help="also run the full-length tests")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--nightly"):
+        nightly = [item for item in items if item.get_closest_marker("nightly")]
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+        if nightly:
+            config.hook.pytest_deselected(items=nightly)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "each_version" in metafunc.fixturenames:
+        found = versions()
+        metafunc.parametrize("each_version", found, ids=[f"pg{one.major}" for one in found], indirect=True)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """One server for all tests of this process that do not hurt it."""
+    with started() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def template(server: Server) -> str:
+    return migrated(server)
+
+
+@pytest.fixture
+def database(server: Server, template: str) -> Iterator[Database]:
+    """A migrated database of this test's own."""
+    name = server.create(template)
+    yield Database(server.dsn_of(name), Catalog(), server)
+    server.drop(name)
+
+
+@pytest.fixture
+def empty_database(server: Server) -> Iterator[Database]:
+    """A database without fencepost's schema."""
+    name = server.create()
+    yield Database(server.dsn_of(name), Catalog(), server)
+    server.drop(name)
+
+
+@pytest.fixture(scope="session")
+def migrated_data() -> Iterator[Path]:
+    """The data folder of a stopped server whose database ``fencepost`` is migrated; to be copied."""
+    with tempfile.TemporaryDirectory(prefix="fpt-", ignore_cleanup_errors=True) as folder:
+        made = Server(Path(folder) / "pg", settings=OWN)
+        made.start()
+        schema.migrate(made.dsn, Catalog())
+        made.stop()
+        yield made.folder / "data"
+
+
+@pytest.fixture
+def own_server(migrated_data: Path) -> Iterator[Server]:
+    """A server that this test may stop, kill and freeze; its database ``fencepost`` is migrated."""
+    with started(settings=OWN, copy_of=migrated_data) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def servers_by_version() -> Iterator[tuple[ExitStack, dict[Path, tuple[Server, str]]]]:
+    """One server of each version that was asked for, with its template database."""
+    with ExitStack() as stack:
+        yield stack, {}
+
+
+@pytest.fixture
+def each_version(
+    request: pytest.FixtureRequest, servers_by_version: tuple[ExitStack, dict[Path, tuple[Server, str]]]
+) -> Iterator[Database]:
+    """A migrated database on each supported PostgreSQL that this machine has; one at least is always there."""
+    stack, made_before = servers_by_version
+    bindir: Path = request.param.bindir
+    if bindir not in made_before:
+        fresh = stack.enter_context(started(bindir))
+        made_before[bindir] = fresh, migrated(fresh)
+    made, template = made_before[bindir]
+    name = made.create(template)
+    yield Database(made.dsn_of(name), Catalog(), made)
+    made.drop(name)

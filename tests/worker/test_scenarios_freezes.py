@@ -1,0 +1,153 @@
+"""Processes that stand still, and code that lets nothing else run (worker.md 2, 3; SPEC C5, W5; review B7)."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from waiting import eventually
+from worker.scene import SLOW, Scene
+
+
+@pytest.mark.spec("C5", "C3", "W5")
+def test_a_frozen_worker_process_loses_its_job_and_gives_up_when_it_thaws(scene: Scene) -> None:
+    """The supervisor stops beating for it; another takes over; the zombie's handler is cancelled, its word refused."""
+    worker = scene.worker(processes=2)
+    worker.wait_children(2)
+    scene.put("sleep", seconds=60, then=0)
+    (first,) = scene.wait("begin", "sleep")
+
+    os.kill(first["pid"], signal.SIGSTOP)
+
+    second = scene.wait("begin", "sleep", count=2)[1]
+    assert second["pid"] != first["pid"]
+    scene.wait_state("succeeded", "sleep")
+    os.kill(first["pid"], signal.SIGCONT)
+    (broken,) = scene.wait("broken", "sleep")
+    assert (broken["pid"], broken["run"]) == (first["pid"], 1)
+    assert scene.job("sleep")["run_count"] == 2
+    assert [how for how, *_ in scene.runs("sleep")] == ["stale"]
+    eventually(
+        lambda: scene.value("SELECT sum(refused) FROM fencepost.attempt") > 0, within=SLOW
+    )  # the late word is on record
+
+
+@pytest.mark.spec("C5", "W5")
+def test_a_frozen_supervisor_makes_its_children_give_up_before_their_leases_end(scene: Scene) -> None:
+    """No end of file tells them: the local deadline runs from the last beat that they heard of."""
+    frozen = scene.worker(leader=False)
+    frozen.wait_children()
+    scene.put("sleep", seconds=60, then=0)
+    (first,) = scene.wait("begin", "sleep")
+    scene.worker().wait_children()
+
+    os.kill(frozen.pid, signal.SIGSTOP)
+
+    (broken,) = scene.wait("broken", "sleep")
+    second = scene.wait("begin", "sleep", count=2)[1]
+    assert broken["pid"] == first["pid"] != second["pid"]
+    assert broken["at"] < second["at"]
+    os.kill(frozen.pid, signal.SIGCONT)
+    scene.wait_state("succeeded", "sleep")
+
+
+@pytest.mark.spec("C5", "C6")
+def test_worker_and_supervisor_frozen_another_worker_takes_over(scene: Scene) -> None:
+    """B7: as a paused machine. At SIGCONT the late beat and outcome change nothing."""
+    frozen = scene.worker(leader=False)
+    (child,) = frozen.wait_children()
+    scene.put("sleep", seconds=60, then=0)
+    scene.wait("begin", "sleep")
+    scene.worker().wait_children()
+
+    for pid in (frozen.pid, child):
+        os.kill(pid, signal.SIGSTOP)
+
+    scene.wait("begin", "sleep", count=2)
+    scene.wait_state("succeeded", "sleep")
+    for pid in (child, frozen.pid):
+        os.kill(pid, signal.SIGCONT)
+    (broken,) = scene.wait("broken", "sleep")
+    assert broken["pid"] == child
+    assert scene.job("sleep")["run_count"] == 2
+    assert len(scene.all("end", "sleep")) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.spec("C5")
+def test_nothing_in_user_code_starves_the_beat(scene: Scene) -> None:
+    """A blocked loop, a C call that sleeps with the GIL, a catastrophic expression: each for 3 × ttl or more."""
+    scene.worker(processes=3, heartbeat_interval=0.3, heartbeat_ttl=1.5)
+    scene.put("block_loop", seconds=4.5)
+    scene.put("gil_sleep", seconds=4.5)
+    scene.put("regex", seconds=3)
+
+    scene.wait_state("succeeded", "block_loop", "gil_sleep", "regex")
+
+    for name in ("block_loop", "gil_sleep", "regex"):
+        assert (scene.job(name)["run_count"], scene.job(name)["attempts"]) == (1, 1)
+    assert scene.value("SELECT max(max_gap_s) FROM fencepost.outcome") < 1.5
+
+
+@pytest.mark.spec("C5", "W2")
+@pytest.mark.parametrize("fault", ["block_loop", "gil_sleep"])
+def test_neighbours_of_a_blocked_process_run_elsewhere(scene: Scene, fault: str) -> None:
+    """worker.md 3.11: what its process claimed and cannot start goes back, unspent; it claims no more."""
+    scene.worker(processes=2, slots=8).wait_children(2)
+    scene.put(fault, seconds=5)
+    (fault_begun,) = scene.wait("begin", fault)
+
+    names = scene.put("noop", count=20)
+
+    scene.wait_state("succeeded", *names)
+    ends = [event["at"] for event in scene.all("end") if event["job"].startswith("noop")]
+    assert max(ends) < fault_begun["at"] + 5
+    assert {scene.job(name)["attempts"] for name in names} == {1}
+    scene.wait_state("succeeded", fault)
+
+
+@pytest.mark.slow
+@pytest.mark.spec("C5")
+def test_64_busy_threads_on_full_cores_lose_no_lease(scene: Scene) -> None:
+    scene.worker(processes=2, slots=32).wait_children(2)
+    names = scene.put("busy_thread", count=64, seconds=4)
+
+    scene.wait("begin", count=64)
+
+    scene.wait_state("succeeded", *names)
+    assert scene.value("SELECT max(run_count) FROM fencepost.outcome") == 1
+    assert (scene.value("SELECT max(max_gap_s) FROM fencepost.outcome") or 0) < 3
+
+
+@pytest.mark.nightly
+@pytest.mark.spec("C5")
+def test_the_beat_at_full_length_defaults(scene: Scene) -> None:
+    """5 s and 30 s: a held GIL for 90 s, a blocked loop for 90 s, 64 busy threads for 40 s."""
+    scene.worker(processes=4, slots=32, heartbeat_interval=5, heartbeat_ttl=30).wait_children(4)
+    scene.put("gil_sleep", seconds=90)
+    scene.put("block_loop", seconds=90)
+    names = scene.put("busy_thread", count=64, seconds=40)
+
+    scene.wait_state("succeeded", "gil_sleep", "block_loop", *names, within=240)
+
+    assert scene.value("SELECT max(run_count) FROM fencepost.outcome WHERE id IN (1, 2)") == 1
+    assert scene.value("SELECT max(max_gap_s) FROM fencepost.outcome") < 10
+
+
+@pytest.mark.nightly
+@pytest.mark.spec("C5", "W5")
+def test_a_frozen_child_at_full_length_defaults(scene: Scene) -> None:
+    """Gone after patience (5 s) and ttl (30 s), not earlier than the ttl."""
+    scene.worker(processes=2, heartbeat_interval=5, heartbeat_ttl=30).wait_children(2)
+    scene.put("sleep", seconds=300, then=0)
+    (first,) = scene.wait("begin", "sleep")
+
+    os.kill(first["pid"], signal.SIGSTOP)
+
+    second = scene.wait("begin", "sleep", count=2, within=60)[1]
+    assert 24 < second["at"] - first["at"] < 45
+    os.kill(first["pid"], signal.SIGCONT)
+    scene.wait("broken", "sleep")
+    scene.wait_state("succeeded", "sleep")
