@@ -20,7 +20,7 @@ from fencepost import config
 from fencepost.client.aio import AsyncClient
 from fencepost.client.pool import AsyncPool, Pool
 from fencepost.client.sync import Client
-from fencepost.domain.classify import Classifier, Rule
+from fencepost.domain.classify import Classifier, RuleLike
 from fencepost.domain.job import Enqueued, NewJob
 from fencepost.domain.redact import Redactor
 from fencepost.errors import UsageError
@@ -72,7 +72,7 @@ class App:
         notify: bool = True,
         name: str | None = None,
         redact: RedactOptions | None = None,
-        classify: Iterable[Rule] = (),
+        classify: Iterable[RuleLike] = (),
         middleware: Iterable[AnyMiddleware] = (),
     ) -> None:
         self._dsn = None if dsn is None else config.check_dsn("dsn", dsn)

@@ -9,14 +9,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from cli.shell import environment, fencepost
+from cli.shell import environment, fencepost, spawn
 from duty.scene import Scene, leading
 from fencepost.cli import exits
 from fencepost.cli.main import COMMANDS, Session, _end, cli
@@ -30,22 +29,20 @@ AWAY = f"postgresql://shop:{PASSWORD}@127.0.0.1:9/shop?connect_timeout=2"
 
 
 def test_help_is_fast_and_lists_every_command() -> None:
-    times = []
-    for _ in range(5):
-        begun = time.perf_counter()
-        done = fencepost("--help")
-        times.append(time.perf_counter() - begun)
+    done = spawn("--help")
 
     assert done.code == 0
     assert set(COMMANDS) <= set(re.findall(r"^  (\w+)", done.out, re.MULTILINE))
-    bare = min(_time(sys.executable, "-c", "pass") for _ in range(5))
-    assert min(times) - bare < 0.15, "it imports no driver, no pydantic, no command"
+    assert min(_effort("-m", "fencepost", "--help") for _ in range(5)) < 0.15
 
 
-def _time(*words: str) -> float:
-    begun = time.perf_counter()
-    subprocess.run(words, check=True, env=environment())
-    return time.perf_counter() - begun
+def _effort(*words: str) -> float:
+    """Seconds of CPU that an interpreter takes; the time on the clock is that of a busy machine."""
+    child = subprocess.Popen([sys.executable, *words], env=environment(), stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 0
+    return usage.ru_utime + usage.ru_stime
 
 
 def test_help_imports_neither_the_driver_nor_a_command() -> None:
@@ -84,7 +81,7 @@ def test_the_exit_codes_of_the_docs_are_those_of_the_module() -> None:
 
 
 def test_no_database_named_is_one_sentence() -> None:
-    done = fencepost("status")
+    done = spawn("status")
 
     assert done.code == exits.USAGE
     assert done.sentence.startswith("no database is named: give --dsn")
@@ -114,20 +111,28 @@ def test_a_dsn_that_cannot_be_read_is_named_and_not_shown() -> None:
 
 
 @pytest.mark.spec("W4")
-@pytest.mark.parametrize("words", [("status",), ("jobs", "list"), ("queues", "list"), ("leader",)], ids=" ".join)
+@pytest.mark.parametrize("words", [("status",), ("jobs", "list"), ("queues", "list")], ids=" ".join)
 def test_a_missing_schema_is_code_3_and_says_what_to_do(empty_database: Any, words: tuple[str, ...]) -> None:
     done = fencepost(*words, "--dsn", empty_database.dsn)
 
     assert done.code == exits.SCHEMA
     assert "fencepost migrate" in done.err
-    assert len(done.err.splitlines()) == 1 or words == ("leader",)
+    assert done.sentence
+
+
+@pytest.mark.spec("W4")
+def test_a_leader_without_a_schema_ends_with_one_line_and_code_3(empty_database: Any) -> None:
+    done = spawn("leader", "--dsn", empty_database.dsn)
+
+    assert done.code == exits.SCHEMA
+    assert "fencepost migrate" in done.sentence
 
 
 def test_migrate_check_migrate_check(empty_database: Any) -> None:
     env = {"FENCEPOST_DSN": empty_database.dsn}
 
     before = fencepost("migrate", "--check", env=env)
-    made = fencepost("migrate", env=env)
+    made = spawn("migrate", env=env)
     again = fencepost("migrate", "--json", env=env)
     after = fencepost("migrate", "--check", "--json", env=env)
 
@@ -153,9 +158,9 @@ def test_migrate_refuses_to_do_both() -> None:
 
 def test_status_as_json(scene: Scene) -> None:
     scene.enqueue(3)
-    scene.worker().claim(1)
+    scene.worker().claim(1, ttl_s=600)
 
-    found = fencepost("status", "--json", "--dsn", scene.dsn).data
+    found = spawn("status", "--json", "--dsn", scene.dsn).data
 
     status = found["status"]
     assert {(c["state"], c["jobs"]) for c in status["counts"]} == {("queued", 2), ("running", 1)}
@@ -181,7 +186,7 @@ def test_queues_pause_and_resume_with_a_record(scene: Scene) -> None:
     scene.enqueue(2)
     env = {"FENCEPOST_DSN": scene.dsn}
 
-    paused = fencepost("queues", "pause", "default", "--reason", "provider is down", "--actor", "ops", env=env)
+    paused = spawn("queues", "pause", "default", "--reason", "provider is down", "--actor", "ops", env=env)
     listed = fencepost("queues", "list", "--json", env=env).data
     again = fencepost("queues", "pause", "default", "--json", env=env).data
     resumed = fencepost("queues", "resume", "default", "--json", env=env).data
@@ -258,9 +263,9 @@ def test_the_database_of_an_app_is_used_and_the_flag_comes_first(scene: Scene, t
     (tmp_path / "shop.py").write_text(APP.format(dsn=scene.dsn), encoding="utf-8")
     (tmp_path / "away.py").write_text(APP.format(dsn=AWAY), encoding="utf-8")
 
-    by_flag = fencepost("status", "--json", "--app", "shop:app", cwd=tmp_path)
-    by_variable = fencepost("status", "--json", env={"FENCEPOST_APP": "shop:app"}, cwd=tmp_path)
-    dsn_first = fencepost("status", "--json", "--app", "away:app", "--dsn", scene.dsn, cwd=tmp_path)
+    by_flag = spawn("status", "--json", "--app", "shop:app", cwd=tmp_path)
+    by_variable = spawn("status", "--json", env={"FENCEPOST_APP": "shop:app"}, cwd=tmp_path)
+    dsn_first = spawn("status", "--json", "--app", "away:app", "--dsn", scene.dsn, cwd=tmp_path)
 
     assert by_flag.code == by_variable.code == dsn_first.code == 0
 
@@ -277,7 +282,7 @@ def test_the_database_of_an_app_is_used_and_the_flag_comes_first(scene: Scene, t
 def test_an_app_that_is_none_is_a_sentence(app: str, sentence: str, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text("app = 1\n", encoding="utf-8")
 
-    done = fencepost("status", "--app", app, cwd=tmp_path)
+    done = spawn("status", "--app", app, cwd=tmp_path)
 
     assert done.code == exits.USAGE
     assert sentence in done.sentence

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from cli.shell import environment, fencepost
+from cli.shell import environment, spawn
 from waiting import eventually
 
 
@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     project = tmp_path / "my project"
     project.mkdir()
     yield project
-    fencepost("dev", "stop", cwd=project)
+    spawn("dev", "stop", cwd=project)
 
 
 def test_dev_runs_until_ctrl_c(folder: Path) -> None:
@@ -32,29 +32,29 @@ def test_dev_runs_until_ctrl_c(folder: Path) -> None:
     lines = [child.stdout.readline() for _ in range(5)]
     dsn = next(line for line in lines if "export FENCEPOST_DSN=" in line).split("=", 1)[1].strip().strip("'")
 
-    status = fencepost("status", "--json", "--dsn", dsn)
-    told = fencepost("dev", "status", "--json", cwd=folder).data
+    status = spawn("status", "--json", "--dsn", dsn)
+    told = spawn("dev", "status", "--json", cwd=folder).data
     child.send_signal(signal.SIGINT)
 
     assert status.code == 0, status.err
     assert told["running"] is True
-    assert told["dsn"] == dsn == fencepost("dev", "dsn", cwd=folder).out.strip()
+    assert told["dsn"] == dsn == spawn("dev", "dsn", cwd=folder).out.strip()
     assert child.wait(20) == 0
     child.stdout.close()
-    eventually(lambda: fencepost("dev", "status", cwd=folder).code == 1, within=15)
+    eventually(lambda: spawn("dev", "status", cwd=folder).code == 1, within=15)
 
 
 def test_dev_keep_stop_logs_psql_reset(folder: Path) -> None:
-    kept = fencepost("dev", "--keep", "--json", cwd=folder).data
+    kept = spawn("dev", "--keep", "--json", cwd=folder).data
 
     with psycopg.connect(kept["dsn"]) as conn:
         conn.execute("create table mine ()")
-    logs = fencepost("dev", "logs", "--lines", "5", cwd=folder)
-    asked = fencepost("dev", "psql", "--", "-Atc", "select count(*) from fencepost.jobs", cwd=folder)
-    refused = fencepost("dev", "reset", cwd=folder)
-    stopped = fencepost("dev", "stop", cwd=folder)
-    again = fencepost("dev", "stop", cwd=folder)
-    reset = fencepost("dev", "reset", "--yes", cwd=folder)
+    logs = spawn("dev", "logs", "--lines", "5", cwd=folder)
+    asked = spawn("dev", "psql", "--", "-Atc", "select count(*) from fencepost.jobs", cwd=folder)
+    refused = spawn("dev", "reset", cwd=folder)
+    stopped = spawn("dev", "stop", cwd=folder)
+    again = spawn("dev", "stop", cwd=folder)
+    reset = spawn("dev", "reset", "--yes", cwd=folder)
 
     assert logs.out.strip()
     if "psql is not installed" not in asked.err:
@@ -63,7 +63,7 @@ def test_dev_keep_stop_logs_psql_reset(folder: Path) -> None:
     assert "give --yes" in refused.err
     assert (stopped.out, again.out) == ("stopped\n", "it was not running\n")
     assert reset.code == 0
-    fresh = fencepost("dev", "--keep", "--json", cwd=folder).data
+    fresh = spawn("dev", "--keep", "--json", cwd=folder).data
     with psycopg.connect(fresh["dsn"]) as conn:
         row = conn.execute("select to_regclass('mine')").fetchone()
     assert row == (None,)
@@ -72,7 +72,7 @@ def test_dev_keep_stop_logs_psql_reset(folder: Path) -> None:
 def test_dev_in_a_folder_that_cannot_be_used_is_code_5(tmp_path: Path) -> None:
     (tmp_path / ".fencepost").write_text("a file")
 
-    done = fencepost("dev", cwd=tmp_path)
+    done = spawn("dev", cwd=tmp_path)
 
     assert done.code in (2, 5)
     assert done.sentence

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from cli.shell import Ended, fencepost
+from cli.shell import Ended, fencepost, spawn
 from duty.scene import Scene
 from fencepost.domain.outcome import Settlement
 from fencepost.store import jobs
@@ -29,6 +29,22 @@ def failed(scene: Scene) -> Scene:
     scene.wire.run(jobs.settle(scene.sql, [(fence, end) for fence in worker.fences]))
     scene.enqueue(1, prefix="waits")
     return scene
+
+
+@pytest.mark.spec("A1")
+def test_each_verb_works_from_a_shell(failed: Scene) -> None:
+    env = {"FENCEPOST_DSN": failed.dsn}
+
+    listed = spawn("jobs", "list", "--json", env=env)
+    shown = spawn("jobs", "show", "bad:0", env=env)
+    retried = spawn("jobs", "retry", "bad:0", "--reason", "back", env=env)
+    cancelled = spawn("jobs", "cancel", "bad:0", env=env)
+
+    assert len(listed.data) == 4
+    assert "PROVIDER_5XX" in shown.out
+    assert retried.out == "job bad:0: queued again\n"
+    assert cancelled.out == "job bad:0: cancelled\n"
+    assert [done.code for done in (shown, retried, cancelled)] == [0, 0, 0]
 
 
 @pytest.mark.spec("A1")

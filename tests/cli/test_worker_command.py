@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cli.shell import environment, fencepost
+from cli.shell import environment, fencepost, spawn
 from duty.scene import Scene
 from fencepost.cli import exits
 from waiting import eventually
@@ -47,31 +47,32 @@ def shop(tmp_path: Path) -> Path:
 
 @contextmanager
 def running(shop: Path, scene: Scene, *flags: str) -> Iterator[subprocess.Popen[str]]:
-    child = subprocess.Popen(
-        [sys.executable, "-m", "fencepost", "worker", "shop:app", *flags],
-        cwd=shop,
-        env=environment(FENCEPOST_DSN=scene.dsn, SHOP_API_KEY=SECRET),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    with (shop / "log").open("w") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "fencepost", "worker", "shop:app", *flags],
+            cwd=shop,
+            env=environment(FENCEPOST_DSN=scene.dsn, SHOP_API_KEY=SECRET),
+            stderr=log,
+            text=True,
+        )
     try:
         yield child
     finally:
-        if child.poll() is None:
-            child.kill()
-            child.communicate()
+        child.kill()
+        child.wait()
 
 
 def enqueue(scene: Scene, task: str, payload: str, job_id: str) -> None:
     scene.ask("select fencepost.enqueue(%s, %s::jsonb, %s)", task, payload, job_id)
 
 
-def stopped(child: subprocess.Popen[str]) -> list[dict[str, Any]]:
+def stopped(child: subprocess.Popen[str], shop: Path) -> list[dict[str, Any]]:
     """Stop it as systemd does; what it logged."""
     child.send_signal(signal.SIGTERM)
-    _, err = child.communicate(timeout=20)
-    assert child.returncode == 0, err
-    return [json.loads(line) for line in err.splitlines()]
+    eventually(lambda: child.poll() is not None, within=30)
+    log = (shop / "log").read_text(encoding="utf-8")
+    assert child.returncode == 0, log
+    return [json.loads(line) for line in log.splitlines()]
 
 
 @pytest.mark.spec("A1", "O4", "K1")
@@ -82,7 +83,7 @@ def test_a_worker_runs_jobs_logs_them_redacted_and_stops_with_0(shop: Path, scen
     with running(shop, scene, "--log-json", "--slots", "2") as child:
         eventually(lambda: scene.states() == {"greet:1": "succeeded", "fall:1": "failed"}, within=20)
         eventually(lambda: scene.leader_row()[2], within=5)
-        entries = stopped(child)
+        entries = stopped(child, shop)
 
     (hello,) = [entry for entry in entries if entry["message"].startswith("hello Ada")]
     assert (hello["job_id"], hello["task"], hello["attempt"], hello["run"]) == ("greet:1", "greet", 1, 1)
@@ -96,14 +97,14 @@ def test_a_worker_told_so_never_stands_for_leader(shop: Path, scene: Scene) -> N
 
     with running(shop, scene, "--no-leader", "--log-json") as child:
         eventually(lambda: scene.states() == {"greet:2": "succeeded"}, within=20)
-        stopped(child)
+        stopped(child, shop)
 
     assert scene.leader_row() == (0, 0, False)
 
 
 @pytest.mark.spec("W4")
 def test_a_worker_without_a_schema_ends_with_one_line_and_code_3(shop: Path, empty_database: Any) -> None:
-    done = fencepost("worker", "shop:app", cwd=shop, env={"FENCEPOST_DSN": empty_database.dsn, "SHOP_API_KEY": SECRET})
+    done = spawn("worker", "shop:app", cwd=shop, env={"FENCEPOST_DSN": empty_database.dsn, "SHOP_API_KEY": SECRET})
 
     assert done.code == exits.SCHEMA
     assert "fencepost migrate" in done.err.splitlines()[-1]
@@ -115,7 +116,7 @@ def test_a_worker_without_a_schema_ends_with_one_line_and_code_3(shop: Path, emp
 def test_a_worker_without_its_app_ends_with_one_line_and_code_2(
     shop: Path, scene: Scene, app: str, sentence: str
 ) -> None:
-    done = fencepost("worker", app, cwd=shop, env={"FENCEPOST_DSN": scene.dsn, "SHOP_API_KEY": SECRET})
+    done = spawn("worker", app, cwd=shop, env={"FENCEPOST_DSN": scene.dsn, "SHOP_API_KEY": SECRET})
 
     assert done.code == exits.USAGE
     assert sentence in done.err.splitlines()[-1]

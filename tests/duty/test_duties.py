@@ -16,6 +16,7 @@ import pytest
 from duty.scene import QUICK, Scene, leading, pass_by
 from fencepost.domain.outcome import Settlement
 from fencepost.duty.continuity import Continuity, boottime
+from fencepost.duty.promoter import Promoter
 from fencepost.duty.pruner import Pruner
 from fencepost.duty.reaper import Reaper
 from fencepost.duty.settings import DutySettings
@@ -55,9 +56,10 @@ def test_a_dead_job_does_not_count_against_the_limit_that_gates_its_rescue(scene
     dead.die_long_ago()
 
     reaper(scene).run_turn()
+    Promoter(scene.wire, scene.sql, QUICK).run_turn()
 
     alive = scene.worker()
-    eventually(lambda: alive.claim() or None, within=3)
+    eventually(lambda: alive.claim(), within=3)
     assert len(alive.held) == 1
 
 

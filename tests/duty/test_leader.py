@@ -40,11 +40,21 @@ def leads(scene: Scene) -> int | None:
     return token if alive else None
 
 
+def first_leader(scene: Scene, child: subprocess.Popen[str]) -> int:
+    """The token of the process, once it leads."""
+
+    def look() -> int | None:
+        assert child.poll() is None, child.communicate()[1]
+        return leads(scene)
+
+    return eventually(look, within=30) or 0
+
+
 @pytest.mark.spec("S3")
 def test_after_a_kill_another_takes_over_within_the_lease_and_clears_what_went_stale(scene: Scene) -> None:
     """STK-4: the killed one was in the middle of its passes."""
     with process(scene) as child:
-        first = eventually(lambda: leads(scene), within=15)
+        first = first_leader(scene, child)
         with leading(scene) as follower:
             scene.enqueue(20)
             worker = scene.worker()
@@ -114,7 +124,7 @@ def test_two_never_lead_at_once(scene: Scene) -> None:
 @pytest.mark.spec("S3")
 def test_a_frozen_leader_loses_its_role_and_knows_it_when_it_thaws(scene: Scene) -> None:
     with process(scene) as child:
-        frozen = eventually(lambda: leads(scene), within=15)
+        frozen = first_leader(scene, child)
         with leading(scene) as follower:
             child.send_signal(signal.SIGSTOP)
             eventually(lambda: leads(scene) == follower.token, within=QUICK.lease + 3)

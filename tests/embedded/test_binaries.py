@@ -98,9 +98,10 @@ def test_one_that_hangs_or_is_no_program_is_passed_over(tmp_path: Path) -> None:
 def test_the_tools_do_not_see_variables_of_another_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGDATA", "/elsewhere")
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    monkeypatch.setenv("FENCEPOST_WORKER", "1")
 
     clean = binaries.tool_environment()
 
-    assert not [name for name in clean if name.startswith("PG")]
+    assert not [name for name in clean if name.startswith(("PG", "FENCEPOST_"))]
     assert clean["LC_ALL"] == "C"
     assert "PATH" in clean

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -327,8 +328,17 @@ def test_a_socket_folder_that_others_can_enter_is_refused(room: Path, monkeypatc
         EmbeddedServer(long).start()
 
 
-def test_a_path_with_spaces_quotes_and_commas_works(room: Path, made_data: Path) -> None:
-    with EmbeddedServer(room / 'my project\'s, "new"') as server, psycopg.connect(server.dsn()) as conn:
+@pytest.mark.parametrize("name", ["a space", 'it\'s "new"', "a, b", "ключи", "-c"])
+def test_a_path_with_uncommon_characters_works(
+    room: Path, made_data: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(room))
+    root = room / name
+    root.mkdir()
+    (root / "start.lock").touch()
+    shutil.copytree(made_data, root / "data")
+
+    with EmbeddedServer(root) as server, psycopg.connect(server.dsn()) as conn:
         assert conn.execute("select 1").fetchone() == (1,)
 
 

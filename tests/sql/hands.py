@@ -125,6 +125,42 @@ class Store:
         )  # fmt: skip
         return {row["id"]: row["answer"] for row in got}
 
+    async def states(self, c: Conn, *job_ids: str) -> list[str]:
+        return [await self.state(c, job_id) for job_id in job_ids]
+
+    async def job(self, c: Conn, job_id: str) -> Row:
+        """Its row of the view ``jobs``."""
+        return (await c.fetch("select * from fencepost.jobs where job_id = $1", job_id))[0]
+
+    async def runs(self, c: Conn, job_id: str) -> list[Row]:
+        return await c.fetch(
+            "select r.* from fencepost.runs r join fencepost.job j using (id) where j.job_id = $1 order by r.run_count",
+            job_id,
+        )
+
+    async def task(self, c: Conn, name: str, **policy: Any) -> None:
+        """Publish a task as a worker does."""
+        row = {
+            "version": 1, "queue": "q", "priority": 0, "max_attempts": 5, "max_crashes": 3, "on_lost": "requeue",
+            "at_most_once": False, "ttl_s": None, "dedup_s": 86400, "keep_ok_s": 14 * 86400, "keep_bad_s": 90 * 86400,
+        }  # fmt: skip
+        await c.execute("select fencepost.publish_tasks_v1($1::jsonb)", json.dumps([{"name": name, **row, **policy}]))
+
+    async def rescue_process(
+        self,
+        c: Conn,
+        token: int,
+        *,
+        started: Sequence[Row] = (),
+        overdue: Sequence[Row] = (),
+        interrupted: Sequence[Row] = (),
+    ) -> dict[int, str]:
+        got = await c.fetch(
+            "select * from fencepost.rescue_process_v1($1::bigint, $2::bigint[], $3::bigint[], $4::bigint[])",
+            token, *[[row["id"] for row in rows] for rows in (started, overdue, interrupted)],
+        )  # fmt: skip
+        return {row["id"]: row["state"] for row in got}
+
     async def beat(
         self, c: Conn, token: int, rows: Sequence[Row], progress: Sequence[str] | None = None
     ) -> dict[int, str]:
@@ -184,6 +220,19 @@ class Store:
 
         await asyncio.gather(*[loop(step) for step in steps])
         return clashes
+
+
+def perform(dsn: str, check: Callable[[Store, Conn], Awaitable[None]]) -> None:
+    """Run one check with connections of its own."""
+
+    async def main() -> None:
+        store = Store(dsn)
+        try:
+            await check(store, await store.conn())
+        finally:
+            await store.close()
+
+    asyncio.run(asyncio.wait_for(main(), 60))
 
 
 async def soon(work: Awaitable[Any], within: float = 0.8) -> Any:

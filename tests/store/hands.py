@@ -81,5 +81,6 @@ def fence_of(job: ClaimedJob, token: int = TOKEN) -> Fence:
 def settle(
     driver: Driver, claimed: Sequence[ClaimedJob], act: str = "succeed", *, token: int = TOKEN, **more: Any
 ) -> dict[int, jobs.Settled]:
+    again = more.pop("again", False)
     items = [(fence_of(job, token), Settlement(act=act, **more)) for job in claimed]
-    return driver.run(jobs.settle(SQL, items))
+    return driver.run(jobs.settle(SQL, items, again=again))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pytest
 from pydantic import BaseModel, SecretStr
@@ -155,7 +155,7 @@ def test_missing_unknown_and_surplus_arguments_name_themselves() -> None:
         ((), {"order_id": 1, "run_at": None}, "using(run_at=...)"),
     ]:
         with pytest.raises(PayloadError) as refused:
-            contract.encode(args, kwargs)
+            contract.encode(args, cast("Mapping[str, Any]", kwargs))
         assert said in str(refused.value)
         assert str(refused.value).startswith("receipt.send: ")
 

@@ -20,8 +20,8 @@ HERE = Path(__file__).parent
 SLOW = 40.0
 """Seconds that a loaded machine may take for what is a matter of milliseconds."""
 
-FAST = {"heartbeat_interval": 0.5, "heartbeat_ttl": 3.0, "poll_interval": 0.1, "shutdown_timeout": 2.0}
-"""The defaults divided by ten."""
+FAST = {"heartbeat_interval": 0.5, "heartbeat_ttl": 5.0, "poll_interval": 0.1, "shutdown_timeout": 2.0}
+"""The defaults divided by ten, but for the ttl: on a loaded machine a beat may take a second or two."""
 
 
 class Scene:
@@ -68,7 +68,8 @@ class Scene:
         with self.database.connect() as conn:
             cursor = conn.execute("SELECT * FROM fencepost.jobs WHERE job_id = %s", [job_id])
             row = cursor.fetchone()
-            assert row is not None and cursor.description is not None, job_id
+            assert row is not None, job_id
+            assert cursor.description is not None
             return dict(zip([column.name for column in cursor.description], row, strict=True))
 
     def state(self, job_id: str) -> str:

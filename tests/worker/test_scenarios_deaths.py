@@ -44,7 +44,7 @@ def test_a_job_that_kills_its_process_is_stopped_and_its_neighbour_is_not_condem
     scene.put("killer")
 
     scene.wait_state("failed", "killer")
-    assert scene.job("killer")["last_error"]["code"] == "CRASH_LOOP"
+    assert scene.job("killer")["last_error_code"] == "CRASH_LOOP"
     scene.wait_state("succeeded", "sleep")
 
 

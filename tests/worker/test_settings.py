@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fencepost.domain.limits import NAME_CHARS
 from fencepost.errors import UsageError
 from fencepost.worker.settings import WorkerSettings
 
@@ -49,7 +50,7 @@ def test_durations_as_people_write_them() -> None:
         ({"heartbeat_ttl": 10}, r"heartbeat_ttl \(10 s\) must be more than twice heartbeat_interval \(5 s\).*raise"),
         ({"heartbeat_interval": 15}, "heartbeat_ttl .* must be more than twice heartbeat_interval"),
         ({"heartbeat_interval": 0}, "heartbeat_interval must be between 0.05 and 3600 seconds, not 0"),
-        ({"heartbeat_interval": -1}, "heartbeat_interval: a duration lies between 0 and ten years"),
+        ({"heartbeat_interval": -1}, "heartbeat_interval: a duration must be between 0 and ten years"),
         ({"heartbeat_ttl": "soon"}, "heartbeat_ttl: .*"),
         ({"heartbeat_ttl": float("nan")}, "heartbeat_ttl: .*"),
         ({"poll_interval": 0}, "poll_interval must be between"),
@@ -62,7 +63,7 @@ def test_durations_as_people_write_them() -> None:
         ({"queues": ["a", "a"]}, "queues names a queue twice"),
         ({"queues": [""]}, "queues: a queue's name must be printable text"),
         ({"queues": ["a\nb"]}, "queues: a queue's name must be printable text"),
-        ({"queues": ["x" * 201]}, "at most 200 characters"),
+        ({"queues": ["x" * (NAME_CHARS + 1)]}, f"at most {NAME_CHARS} characters"),
         ({"queues": [3]}, "queues: a queue's name"),
         ({"queues": 3}, "queues must be names"),
         ({"queues": {"a": 0}}, "slots of queue 'a' must be a whole number"),

@@ -8,13 +8,18 @@
     raise InDoubt("timeout after send")  the effect may have happened; a reconciler or a person decides (SPEC L7)
     raise Cancelled()                    ends ``cancelled``
 
-Each carries a ``code`` for counting and an optional text. Codes that fencepost itself gives are reserved (SPEC R1).
+Each carries a ``code`` for counting and an optional text. Codes that fencepost itself gives are reserved (SPEC R1): a
+subclass that claims one is refused when it is defined, and one given to ``raise`` is replaced by the class's own code,
+since a wrong label must not turn an ``InDoubt`` into a retry. Subclasses need not call ``__init__``.
 """
 
 from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta
+
+from fencepost.domain.failure import usable_code
+from fencepost.errors import UsageError
 
 Seconds = float | int | timedelta
 
@@ -36,11 +41,20 @@ class Control(Exception):  # noqa: N818 - control flow, not an error
     """The root of what steers a job. Never caught by ``except FencepostError``."""
 
     code: str = ""
+    text: str = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if not usable_code(cls.code):
+            message = (
+                f"{cls.__name__}.code: {str(cls.code)[:80]!r} is no code or one of fencepost's own; choose another"
+            )
+            raise UsageError(message)
 
     def __init__(self, text: str = "", *, code: str | None = None) -> None:
         super().__init__(text)
         self.text = text
-        if code is not None:
+        if code is not None and usable_code(code):
             self.code = code
 
 
@@ -48,6 +62,7 @@ class RetryLater(Control):
     """Run again after ``delay`` (seconds or timedelta); None: by the task's backoff. An attempt is spent."""
 
     code = "RETRY_LATER"
+    delay_s: float | None = None
 
     def __init__(self, delay: Seconds | None = None, text: str = "", *, code: str | None = None) -> None:
         super().__init__(text, code=code)
@@ -58,6 +73,7 @@ class Snooze(Control):
     """Run again after ``delay``; no attempt is spent, up to the bound of unpaid snoozes (SPEC R3)."""
 
     code = "SNOOZED"
+    delay_s: float = 0.0
 
     def __init__(self, delay: Seconds, text: str = "", *, code: str | None = None) -> None:
         super().__init__(text, code=code)
@@ -72,6 +88,7 @@ class RateLimited(Control):
     """
 
     code = "RATE_LIMITED"
+    retry_after: Seconds | datetime | str | None = None
 
     def __init__(
         self, retry_after: Seconds | datetime | str | None = None, text: str = "", *, code: str | None = None

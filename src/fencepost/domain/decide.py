@@ -1,16 +1,20 @@
-"""The one place where a run's end is turned into a proposal; the statement disposes (DESIGN, idea 3)."""
+"""The one place where a run's end is turned into a proposal; the statement disposes (one road out of ``running``).
+
+What only the database can judge is left to it: whether a cancel was requested or ``finish_by`` would pass before the next
+attempt (by its clock, not this machine's), and how a lost run is judged (crashes, ``on_lost``).
+"""
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import assert_never
+from typing import Any, assert_never
 
 from fencepost.domain.backoff import delay_for
-from fencepost.domain.failure import ErrorClass, Failure
-from fencepost.domain.limits import CODE_CHARS, ERROR_BYTES, LONGEST_BACKOFF_S, UNPAID_PAUSES
+from fencepost.domain.failure import FINAL_CODES, LIMIT_CODES, UNKNOWN, ErrorClass, Failure
+from fencepost.domain.limits import CODE_CHARS, ERROR_BYTES, LEAST_PAUSE_S, LONGEST_BACKOFF_S, UNPAID_PAUSES
 from fencepost.domain.outcome import (
     Done,
     Doubtful,
@@ -37,7 +41,6 @@ class RunFacts:
     snoozes: int
     at_most_once: bool
     created_at: datetime
-    finish_by: datetime | None = None
 
 
 def decide(
@@ -46,7 +49,9 @@ def decide(
     """Propose what becomes of the job. Pure: the same arguments give the same answer.
 
     A success or an end is final. A failure is retried while attempts and the time budget last, unless its class or the
-    task's codes say otherwise. A pause is unpaid up to its bound, then an attempt is spent (SPEC R3).
+    task's codes say otherwise (SPEC R1, R2). A pause is unpaid up to its bound, then an attempt is spent (R3). A body
+    that must not run twice is never started again for a failure or a pause that somebody else asked for: it ends
+    ``failed``, or ``in_doubt`` if it was stopped from outside (W12). Always storable, whatever the outcome holds.
     """
     match outcome:
         case Done(result=result):
@@ -54,7 +59,7 @@ def decide(
         case Raised():
             return _failed(run, outcome, policy, now, rng, stats)
         case Snoozed(delay_s=delay_s, code=code, text=text):
-            return _snoozed(run, delay_s, code, text, stats)
+            return _paused(run, _bounded(delay_s), code, text, stats)
         case Skipped(code=code, text=text):
             return _end("skip", code, text, stats)
         case Stopped(text=text):
@@ -75,27 +80,28 @@ def _failed(
     run: RunFacts, outcome: Raised, policy: RetryPolicy, now: datetime, rng: random.Random, stats: str | None
 ) -> Settlement:
     failure = outcome.failure
-    action = policy.codes.get(failure.code) or _default_action(failure)
+    code = _code(failure.code) or UNKNOWN
+    action = _action(code, failure, policy)
+    if run.at_most_once and action in ("retry", "pause", "fail"):
+        action = "in_doubt" if code in LIMIT_CODES else "fail"
     if action == "skip":
-        return _end("skip", failure.code, failure.text, stats)
+        return _end("skip", code, failure.text, stats)
     if action == "in_doubt":
-        return _end("doubt", failure.code, failure.text, stats)
-    if action == "fail" or run.at_most_once or run.attempts >= run.max_attempts:
-        return _end("fail", failure.code, failure.text, stats)
-    delay = outcome.delay_s if outcome.delay_s is not None else failure.retry_after_s
-    if delay is None or (delay == 0 and failure.retry_after_s is None):
-        delay = delay_for(policy.wait, run.attempts, policy.jitter, rng) if delay is None else delay
-    elif failure.retry_after_s is not None and outcome.delay_s is None:
-        delay *= 1.0 + rng.uniform(0.0, policy.jitter)  # never earlier than asked, and not all at once
-    delay = min(delay, LONGEST_BACKOFF_S)
+        return _end("doubt", code, failure.text, stats)
+    if action == "fail" or (action == "retry" and run.attempts >= run.max_attempts):
+        return _end("fail", code, failure.text, stats)
+    delay = _delay(outcome, policy, rng, run.snoozes + 1 if action == "pause" else run.attempts)
     if policy.within_s is not None and (now - run.created_at).total_seconds() + delay > policy.within_s:
-        return _end("fail", failure.code, failure.text, stats)
-    return Settlement(
-        act="retry", delay_s=delay, code=failure.code, error=storable(failure.text, ERROR_BYTES), stats=stats
-    )
+        return _end("fail", code, failure.text, stats)
+    if action == "pause":
+        return _paused(run, delay, code, failure.text, stats)
+    return Settlement(act="retry", delay_s=delay, code=code, error=_text(failure.text), stats=stats)
 
 
-def _default_action(failure: Failure) -> str:
+def _action(code: str, failure: Failure, policy: RetryPolicy) -> str:
+    """retry, pause, fail, skip or in_doubt."""
+    if code not in FINAL_CODES and (said := policy.codes.get(code)) is not None:
+        return said
     match failure.kind:
         case ErrorClass.PERMANENT:
             return "fail"
@@ -103,29 +109,49 @@ def _default_action(failure: Failure) -> str:
             return "skip"
         case ErrorClass.IN_DOUBT:
             return "in_doubt"
-        case ErrorClass.RETRYABLE | ErrorClass.RATE_LIMITED | ErrorClass.UNKNOWN:
+        case ErrorClass.RATE_LIMITED:
+            return "pause"
+        case ErrorClass.RETRYABLE | ErrorClass.UNKNOWN:
             return "retry"
         case _:
             assert_never(failure.kind)
 
 
-def _snoozed(run: RunFacts, delay_s: float, code: str, text: str | None, stats: str | None) -> Settlement:
-    error = None if text is None else storable(text, ERROR_BYTES)
-    bounded = min(max(delay_s, 0.0), LONGEST_BACKOFF_S)
-    if run.snoozes < UNPAID_PAUSES:
-        return Settlement(act="snooze", delay_s=bounded, code=storable(code, CODE_CHARS), error=error, stats=stats)
-    if run.at_most_once or run.attempts >= run.max_attempts:
+def _delay(outcome: Raised, policy: RetryPolicy, rng: random.Random, turn: int) -> float:
+    """What the handler said, else what the provider said, else the task's backoff."""
+    if outcome.delay_s is not None:
+        return _bounded(outcome.delay_s)
+    asked = outcome.failure.retry_after_s
+    if asked is None:
+        return delay_for(policy.wait, turn, policy.jitter, rng)
+    # never earlier than asked, and not all who were told the same at the same moment
+    return _bounded(max(_bounded(asked), LEAST_PAUSE_S) * (1.0 + rng.uniform(0.0, policy.jitter)))
+
+
+def _paused(run: RunFacts, delay_s: float, code: Any, text: str | None, stats: str | None) -> Settlement:
+    paid = run.snoozes >= UNPAID_PAUSES
+    if paid and (run.at_most_once or run.attempts >= run.max_attempts):
         return _end("fail", code, text, stats)
-    return Settlement(act="retry", delay_s=bounded, code=storable(code, CODE_CHARS), error=error, stats=stats)
+    act = "retry" if paid else "snooze"
+    return Settlement(act=act, delay_s=delay_s, code=_code(code), error=_text(text), stats=stats)
 
 
-def _end(act: str, code: str | None, text: str | None, stats: str | None) -> Settlement:
-    return Settlement(
-        act=act,
-        code=None if code is None else storable(code, CODE_CHARS),
-        error=None if not text else storable(text, ERROR_BYTES),
-        stats=stats,
-    )
+def _end(act: str, code: Any, text: str | None, stats: str | None) -> Settlement:
+    return Settlement(act=act, code=_code(code), error=_text(text), stats=stats)
 
 
-Decide = Callable[[RunFacts, Outcome, RetryPolicy, datetime, random.Random], Settlement]
+def _bounded(value: Any) -> float:
+    """0 to 365 days; what is no number is the bound of neither and waits for the least pause."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return LEAST_PAUSE_S
+    return LEAST_PAUSE_S if math.isnan(number) else min(max(number, 0.0), LONGEST_BACKOFF_S)
+
+
+def _code(code: Any) -> str | None:
+    return storable(code, CODE_CHARS) or None if code is not None else None
+
+
+def _text(text: Any) -> str | None:
+    return storable(text, ERROR_BYTES) if text else None

@@ -78,6 +78,13 @@ class Unknown:
 Outcome = Done | Raised | Snoozed | Skipped | Stopped | Doubtful | Released | Lost | Unknown
 
 
+ENDS = frozenset({"succeed", "fail", "skip", "doubt", "cancel"})
+"""Acts that end the job, whatever its row says."""
+
+RETURNS = frozenset({"retry", "snooze", "release", "park", "lost"})
+"""Acts on the way back to the queue: a cancel request, a deadline or the policy on the row may end the job all the same."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
     """What is sent to ``settle``: the proposed act and its storable details. The statement disposes."""

@@ -9,15 +9,19 @@ from types import MappingProxyType
 from typing import Any
 
 from fencepost.domain.backoff import Backoff, Exponential, curve
-from fencepost.domain.durations import Duration, seconds
-from fencepost.domain.limits import ATTEMPTS, CODE_CHARS, PRIORITY
+from fencepost.domain.durations import Duration
+from fencepost.domain.failure import FINAL_CODES
+from fencepost.domain.fields import duration, one_of, shown, truth, whole, word
+from fencepost.domain.limits import ATTEMPTS, CODE_CHARS, NAME_CHARS, PRIORITY
 from fencepost.errors import UsageError
 
-__all__ = ["Backoff", "Exponential", "RetryPolicy", "TaskPolicy"]
+__all__ = ["Backoff", "Exponential", "RetryPolicy", "TaskPolicy", "check_ttl"]
 
 DAY = 86_400.0
 ON_LOST = ("retry", "fail", "in_doubt")
 CODE_ACTIONS = ("retry", "fail", "skip", "in_doubt")
+_MOST_CODES = 200
+_MOST_VERSIONS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +30,8 @@ class RetryPolicy:
 
     ``max_attempts``: runs that count, the first included. ``backoff``: "30s, 2m, 10m, 30m", a sequence, `Exponential` or
     a function attempt -> seconds; the last entry repeats. ``jitter``: the share by which waits spread. ``within``: no
-    retry later than this after the job's creation. ``codes``: error code -> "retry", "fail", "skip" or "in_doubt".
+    retry begins later than this after the job's creation. ``codes``: error code -> "retry", "fail", "skip" or
+    "in_doubt", whatever the error's class says; attempts and time budget still bind.
     Raises `UsageError` that names the field.
     """
 
@@ -41,19 +46,30 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         whole("max_attempts", self.max_attempts, 1, ATTEMPTS)
         if not _is_share(self.jitter):
-            message = f"jitter must be a share from 0 to below 1, not {self.jitter!r}"
+            message = f"jitter must be a share from 0 to below 1, not {shown(self.jitter)}"
             raise UsageError(message)
-        for code, action in self.codes.items():
-            if action not in CODE_ACTIONS or not 0 < len(str(code)) <= CODE_CHARS:
-                message = f"codes: {code!r}: {action!r}; write an error code and one of {', '.join(CODE_ACTIONS)}"
-                raise UsageError(message)
+        _check_codes(self.codes)
         object.__setattr__(self, "codes", MappingProxyType(dict(self.codes)))
         object.__setattr__(self, "wait", curve(self.backoff))
-        object.__setattr__(self, "within_s", None if self.within is None else duration("within", self.within))
+        object.__setattr__(self, "within_s", None if self.within is None else duration("within", self.within, above=0))
 
 
 def _is_share(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1 and math.isfinite(value)
+
+
+def _check_codes(codes: Any) -> None:
+    if not isinstance(codes, Mapping) or len(codes) > _MOST_CODES:
+        message = f"codes must map at most {_MOST_CODES} error codes to one of {', '.join(CODE_ACTIONS)}"
+        raise UsageError(message)
+    for code, action in codes.items():
+        word("codes: each code", code, CODE_CHARS)
+        one_of(f"codes: the action for {code}", action, CODE_ACTIONS)
+        if code in FINAL_CODES:
+            message = (
+                f"codes: what becomes of {code} is fixed; a retry of it could not help or is the database's to decide"
+            )
+            raise UsageError(message)
 
 
 class TaskPolicy:
@@ -63,7 +79,7 @@ class TaskPolicy:
     """
 
     __slots__ = (
-        "at_most_once", "data", "dedup_s", "executor", "keep_failed_s", "keep_succeeded_s", "lease_s", "max_crashes",
+        "_sealed", "at_most_once", "data", "dedup_s", "executor", "keep_failed_s", "keep_succeeded_s", "lease_s", "max_crashes",
         "max_duration_s", "name", "on_lost", "priority", "queue", "retry", "timeout_s", "ttl_s", "version",
     )  # fmt: skip
 
@@ -88,9 +104,9 @@ class TaskPolicy:
         version: int = 1,
         data: str = "reference",
     ) -> None:
-        say = f"task {name!r}: "
-        self.name = name
-        self.queue = text(say + "queue", queue, 200)
+        say = f"task {shown(name)}: "
+        self.name = word("the task's name", name, NAME_CHARS)
+        self.queue = word(say + "queue", queue, NAME_CHARS)
         self.priority = whole(say + "priority", priority, -PRIORITY, PRIORITY)
         if retry is not None and not isinstance(retry, RetryPolicy):
             message = f"{say}retry must be a RetryPolicy, not {type(retry).__name__}"
@@ -101,15 +117,25 @@ class TaskPolicy:
         self.ttl_s = None if heartbeat_ttl is None else duration(say + "heartbeat_ttl", heartbeat_ttl, above=0)
         self.lease_s = None if lease is None else duration(say + "lease", lease, above=0)
         self.executor = one_of(say + "executor", executor, ("async", "thread", "process"))
-        self.at_most_once = bool(at_most_once)
+        self.at_most_once = truth(say + "at_most_once", at_most_once)
         self.on_lost = one_of(say + "on_lost", on_lost, ON_LOST)
         self.max_crashes = whole(say + "max_crashes", max_crashes, 1, ATTEMPTS)
         self.dedup_s = duration(say + "dedup_window", dedup_window)
         self.keep_succeeded_s = duration(say + "keep_succeeded", keep_succeeded)
         self.keep_failed_s = duration(say + "keep_failed", keep_failed)
-        self.version = whole(say + "version", version, 1, 1_000_000)
+        self.version = whole(say + "version", version, 1, _MOST_VERSIONS)
         self.data = one_of(say + "data", data, ("reference", "snapshot"))
         self._fit(say)
+        object.__setattr__(self, "_sealed", True)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if getattr(self, "_sealed", False):
+            message = f"a task's policy does not change once it is declared ({name})"
+            raise AttributeError(message)
+        object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"<TaskPolicy {self.name} v{self.version} on {self.queue}>"
 
     def _fit(self, say: str) -> None:
         if self.lease_s is not None:
@@ -140,48 +166,10 @@ class TaskPolicy:
 
 
 def check_ttl(what: str, ttl_s: float, interval_s: float) -> None:
-    """A lease must outlive two beats. Raises UsageError."""
+    """A lease must outlive two beats, or one late beat loses it. Raises UsageError."""
     if ttl_s <= 2 * interval_s:
         message = (
             f"{what} heartbeat_ttl ({ttl_s:g} s) must be longer than twice heartbeat_interval ({interval_s:g} s); "
             "raise the one or lower the other"
         )
         raise UsageError(message)
-
-
-def duration(what: str, value: Duration, *, above: float | None = None) -> float:
-    """Seconds, or a UsageError that names ``what``."""
-    try:
-        found = seconds(value)
-    except ValueError as error:
-        message = f"{what}: {error}"
-        raise UsageError(message) from None
-    if above is not None and found <= above:
-        message = f"{what} must be longer than {above:g} seconds"
-        raise UsageError(message)
-    return found
-
-
-def whole(what: str, value: Any, least: int, most: int) -> int:
-    """A whole number in its range, or a UsageError that names ``what``."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        shown = str(value)[:40] if not isinstance(value, float) or math.isfinite(value) else str(value)
-        message = f"{what} must be a whole number from {least} to {most}, not {shown}"
-        raise UsageError(message)
-    return value
-
-
-def one_of(what: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """One of the words, or a UsageError that names ``what``."""
-    if value not in allowed:
-        message = f"{what} must be one of {', '.join(allowed)}, not {value!r:.40}"
-        raise UsageError(message)
-    return str(value)
-
-
-def text(what: str, value: Any, limit: int) -> str:
-    """A storable text of 1 to ``limit`` characters, or a UsageError that names ``what``."""
-    if not isinstance(value, str) or not 0 < len(value) <= limit or not value.isprintable():
-        message = f"{what} must be printable text of 1 to {limit} characters, not {value!r:.40}"
-        raise UsageError(message)
-    return value

@@ -1,58 +1,117 @@
 """Masks secrets in texts and values before they are stored, logged or shown (SPEC K1).
 
-Linear-time patterns over at most 64 KiB; what is longer is cut first. Masked are: values of telling names (in JSON,
-query strings, headers, DSNs, keyword arguments), user info in URLs, Bearer and Basic, JWT, PEM blocks, prefixes of known
-vendors, card numbers (Luhn), and the live secrets that the program was told of. A user's hook that fails hides the text.
+Masked are, in this order: the live secrets that the program was told of; private keys; headers that carry credentials;
+user info in URLs; values of telling names (JSON, query strings, DSNs, keyword arguments, XML, command lines); Bearer and
+Basic; tokens with a vendor's prefix; card numbers; the user's own patterns; last the user's hook. A hook that fails hides
+the text.
+
+A text is looked at up to 64 KiB and cut there, at a gap between words, so that no half of a secret is left. Patterns are
+linear in its length. What no pattern can know is a secret in plain words ("the password is hunter2"): tell the Redactor
+of it (``secrets``), which masks it in every spelling that URLs and JSON give it.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
+from urllib.parse import quote, quote_plus
+
+from fencepost.domain.storable import said
+from fencepost.domain.tokens import VENDOR, WEBHOOK, without_cards, without_private_keys
+from fencepost.errors import UsageError
 
 MASK = "[redacted]"
 MOST = 64 * 1024
+_CUT = " ... [cut]"
 _LEAST_SECRET = 6
+_LEAST_KEY = 3
+_DEEPEST = 50
+_MOST_VALUES = 20_000
+_HIDDEN = "[hidden: the redaction hook failed]"
 
-_NAMES = (
-    r"pass(?:word|wd|phrase)|\bpass|pwd|secret|token|api[_-]?key|apikey|access[_-]?key|private[_-]?key|client[_-]?secret|"
-    r"auth(?:orization)?|credential|session[_-]?id|cookie|signature|\b(?:sas|otp|pin|cvv|cvc)"
+_CHOSEN = ("password", "passwd", "passphrase", "passcode", "pwd", "secret", "keypass", "storepass")
+"""Names of values that people choose, so any word may be one."""
+
+_MADE = (
+    "token", "apikey", "accesskey", "secretkey", "privatekey", "accountkey", "signingkey", "encryptionkey", "masterkey",
+    "authkey", "sessionkey", "sharedaccesskey", "subscriptionkey", "hmackey", "accesskeyid", "authorization", "credential",
+    "credentials", "cookie", "cookies", "sessionid", "csrf", "xsrf", "jwt", "secrets", "passwords", "totp", "cvv", "cvc",
+    "connectionstring", "cardnumber", "creditcard",
+)  # fmt: skip
+"""Names of values that machines make: ``token: expired`` is a sentence."""
+
+_WEAK = frozenset({"auth", "otp", "pass", "pin", "session", "sid", "sig", "signature"})
+"""Names that are words too: they tell only directly before ``=`` or as a quoted key, never before a colon."""
+
+_ANYWHERE = ("password", "secret")
+_HARMLESS_TAILS = (
+    "url",
+    "uri",
+    "file",
+    "path",
+    "type",
+    "field",
+    "name",
+    "count",
+    "length",
+    "policy",
+    "expired",
+    "required",
 )
-_TELLING = re.compile(rf"(?:^|[_\-.])(?:{_NAMES})s?$|(?:{_NAMES})$", re.IGNORECASE)
-_NAMED = re.compile(
-    rf"""(?P<name>(?:{_NAMES})s?["']?\s{{0,3}}(?:=>|[=:])\s{{0,3}})(?!\[redacted)"""
-    r"""(?P<value>(?:Bearer|Basic|Token|Digest)\s{1,3}[^\s"',;&]{1,4000}|"[^"\n]{1,4000}"|'[^'\n]{1,4000}'|[^\s"',;&)}\]]{1,4000})""",
+_PROSE = frozenset({
+    "a", "an", "cannot", "could", "expected", "field", "has", "have", "in", "incorrect", "input", "int", "invalid", "is",
+    "it", "may", "missing", "must", "no", "not", "of", "optional", "required", "should", "str", "string", "the", "this",
+    "too", "value", "was", "were", "wrong",
+})  # fmt: skip
+_SQUEEZE = str.maketrans("", "", "_-. ")
+_TRIVIAL = re.compile(
+    r"""(?:\\?["'])?(?:|none|null|nil|true|false|undefined|\[redacted\]|\*{1,60}|<(?:hidden|masked|none|redacted|unset)>"""
+    r"""|\$?\{\w{0,60}\}|%s|\?|\.{3})(?:\\?["'])?""",
     re.IGNORECASE,
 )
-_HEADER = re.compile(
-    r"(?P<name>\b(?:set-cookie|cookie|(?:proxy-)?authorization)\s{0,3}:\s{0,3})(?P<value>[^\r\n]{1,4000})",
+_HEAD = re.compile(
+    r"""(?<![\w.\-])(?P<name>\w[\w.\-]{2,}+)(?P<close>\\{0,3}["']\]?|\])?"""
+    r"""(?P<sign>[ \t]{0,3}(?:=>|:=|==|=|:(?![:/]))[ \t]{0,3})(?:[bru](?=["']))?"""
+)
+_VALUE = re.compile(
+    r"""(?:(?:bearer|basic|token|digest|apikey|negotiate)[ ]{1,3}[^\s"',;&\\]{1,8000}"""
+    r"""|\\{1,3}"[^"\n]{0,8000}?\\{1,3}"|"(?:[^"\\\n]|\\.){0,8000}+"?|'(?:[^'\\\n]|\\.|''){0,8000}+'?"""
+    r"""|\[redacted\]|[(\[{][^()\[\]{}\n]{0,2000}[)\]}]|(?![(\[{])[^\s"',;&<>)}\]]{1,8000})""",
+    re.IGNORECASE,
+)
+_HEADERS = re.compile(
+    r"(?P<name>(?=[scpax])(?<![\w\-])(?:set-cookie2?|cookie|(?:proxy-)?authorization|x-(?!idempotency)[\w\-]{0,30}(?:token|key|secret|auth))"
+    r"[ \t]{0,3}:[ \t]{0,3})(?P<value>[^\s\"'][^\r\n\"']{0,8000})",
     re.IGNORECASE,
 )
 _USERINFO = re.compile(
-    r"(?P<name>\b[a-z][a-z0-9+.\-]{1,20}://[^\s/:@\"']{0,200}:)(?P<value>[^\s/@\"']{1,400})(?=@)", re.IGNORECASE
+    r"(?P<name>(?<![\w+.\-])[a-z][\w+.\-]{1,30}://[^\s/:@\"'<>]{0,200}:)(?P<value>[^\s/\"'<>]{1,1000})(?=@)",
+    re.IGNORECASE,
 )
-_BARE_USERINFO = re.compile(r"(?P<name>\bhttps?://)(?P<value>[^\s/:@\"']{8,200})(?=@)", re.IGNORECASE)
-_SCHEME = re.compile(r"(?P<name>\b(?:Bearer|Basic)\s{1,3})(?P<value>[A-Za-z0-9._~+/=\-]{8,4000})")
-_TOKENS = re.compile(
-    r"\beyJ[A-Za-z0-9_\-]{5,4000}\.[A-Za-z0-9_\-]{5,8000}(?:\.[A-Za-z0-9_\-]{0,4000})?"
-    r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
-    r"|\b(?:sk|pk|rk|whsec)_(?:live|test)?_?[A-Za-z0-9]{12,200}"
-    r"|\bsk-[A-Za-z0-9_\-]{16,200}"
-    r"|\bxox[abeoprs]-[A-Za-z0-9\-]{10,200}"
-    r"|\bgh[opsur]_[A-Za-z0-9]{20,200}|\bgithub_pat_[A-Za-z0-9_]{20,200}|\bglpat-[A-Za-z0-9_\-]{16,200}"
-    r"|\bAIza[A-Za-z0-9_\-]{30,60}|\bya29\.[A-Za-z0-9_\-]{20,2000}|\bSG\.[A-Za-z0-9_\-]{16,80}\.[A-Za-z0-9_\-]{16,100}"
-    r"|\bnpm_[A-Za-z0-9]{30,60}|\bpypi-[A-Za-z0-9_\-]{30,400}|\bdop_v1_[a-f0-9]{40,80}|\bshpat_[a-f0-9]{20,60}"
+_TOKEN_INFO = re.compile(
+    r"(?P<name>(?<![\w+.\-])[a-z][\w+.\-]{1,30}://)(?P<value>(?=[^\s/:@]{0,200}[0-9])[^\s/:@\"'<>]{16,1000})(?=@)",
+    re.IGNORECASE,
 )
-_PEM = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^-]{0,20000}(?:-----END [A-Z ]{0,40}PRIVATE KEY-----)?")
-_CARD = re.compile(r"(?<![\d.])\d(?:[ \-]?\d){12,18}(?![\d.])")
+_SCHEME = re.compile(
+    r"(?P<name>(?=b)(?<!\w)(?:bearer|basic)[ ]{1,3})(?P<value>[A-Za-z0-9._~+/\-]{6,8000}={0,3})", re.IGNORECASE
+)
+_XML = re.compile(r"(?P<name><(?P<tag>[\w:.\-]{1,80})(?:\s[^<>]{0,200})?>)(?P<value>[^<>]{1,8000})(?=</)")
+_OPTION = re.compile(
+    r"(?P<name>(?<!\S)--?(?P<tag>[a-z][\w\-]{1,40})[ ]{1,3})(?P<value>[^\s\-\"'][^\s\"']{2,1000})", re.IGNORECASE
+)
+_WORDLIKE = re.compile(r"(?:[A-Za-z]?[a-z]*|[A-Z]+)(?:[\-_/.][a-z]+){0,10}[.,;:=!?]{0,3}")
+_LONGEST_WORD = 24
 
 
 class Redactor:
-    """Masks what looks like a secret. Cheap to keep, safe to share between threads; never raises.
+    """Masks what looks like a secret. Cheap to keep, safe to share between threads; its methods never raise.
 
-    ``secrets``: live values that must never appear. ``keys``: further telling names. ``patterns``: further regular
-    expressions, matched values are masked whole. ``hook``: gets the masked text last; if it fails the text is hidden.
+    ``secrets``: live values that must never appear, of at least 6 characters. ``keys``: further telling names.
+    ``patterns``: further regular expressions, whose matches are masked whole (that they are linear is up to their
+    author). ``hook``: gets the masked text last and returns the text to keep. Raises `UsageError` for what is none.
     """
 
     def __init__(
@@ -62,79 +121,226 @@ class Redactor:
         patterns: Iterable[str | re.Pattern[str]] = (),
         hook: Callable[[str], str] | None = None,
     ) -> None:
+        _check_list("secrets", secrets)
+        _check_list("keys", keys)
+        _check_list("patterns", patterns)
+        _check_hook(hook)
         self._secrets: tuple[str, ...] = ()
-        self._keys = frozenset(key.lower() for key in keys)
-        self._patterns = tuple(re.compile(p) if isinstance(p, str) else p for p in patterns)
-        if self._keys:
-            names = "|".join(re.escape(key) for key in sorted(self._keys))
-            self._patterns_named: re.Pattern[str] | None = re.compile(
-                rf"(?P<name>\b(?:{names})[\"']?\s{{0,3}}[=:]\s{{0,3}})(?P<value>\"[^\"\n]*\"|'[^'\n]*'|[^\s,;&]+)",
-                re.IGNORECASE,
-            )
-        else:
-            self._patterns_named = None
+        self._keys = frozenset(_key(key) for key in keys)
+        self._patterns = tuple(_compiled(pattern) for pattern in patterns)
         self._hook = hook
         self.learn(*secrets)
 
+    def __repr__(self) -> str:
+        return f"<Redactor that knows {len(self._secrets)} spellings of live secrets>"
+
     def learn(self, *secrets: str) -> None:
         """Mask these values too from now on; ones too short to be told from words are left out."""
-        known = {s for s in (*self._secrets, *secrets) if len(s) >= _LEAST_SECRET}
-        self._secrets = tuple(sorted(known, key=len, reverse=True))
+        spellings = {form for one in secrets for form in _spellings(one)}
+        self._secrets = tuple(sorted(spellings.union(self._secrets), key=len, reverse=True))
 
     def text(self, value: str) -> str:
-        """``value`` with its secrets masked, cut at 64 KiB."""
-        masked = value if len(value) <= MOST else value[:MOST]
+        """``value`` with its secrets masked, cut at 64 KiB. Masking it again changes nothing."""
+        masked = _shortened(value if type(value) is str else said(value))
         for secret in self._secrets:
             masked = masked.replace(secret, MASK)
-        masked = _PEM.sub(MASK, masked)
-        masked = _HEADER.sub(_keep_name, masked)
-        for pattern in (_USERINFO, _BARE_USERINFO, _NAMED, _SCHEME):
-            masked = pattern.sub(_keep_name, masked)
-        masked = _TOKENS.sub(MASK, masked)
-        masked = _CARD.sub(_mask_card, masked)
-        if self._patterns_named is not None:
-            masked = self._patterns_named.sub(_keep_name, masked)
+        masked = without_private_keys(masked, MASK)
+        if ":" in masked:
+            masked = _HEADERS.sub(_keep_name, masked)
+        if "://" in masked:
+            for pattern in (_USERINFO, _TOKEN_INFO, WEBHOOK):
+                masked = pattern.sub(_keep_name, masked)
+        masked = self._named(masked)
+        masked = _SCHEME.sub(_mask_scheme, masked)
+        masked = VENDOR.sub(MASK, masked)
+        masked = without_cards(masked, MASK)
         for own in self._patterns:
             masked = own.sub(MASK, masked)
-        if self._hook is not None:
-            try:
-                masked = self._hook(masked)
-            except Exception:  # noqa: BLE001 - rather nothing than a secret
-                return "[hidden: the redaction hook failed]"
-        return str(masked)
+        if self._hook is None:
+            return masked
+        try:
+            hooked = self._hook(masked)
+        except Exception:  # noqa: BLE001 - rather nothing than a secret
+            return _HIDDEN
+        return hooked if type(hooked) is str else _HIDDEN
 
-    def value(self, value: Any, depth: int = 0) -> Any:
-        """A copy of JSON-like ``value``: telling keys masked whole, texts masked inside. Deeper than 50: hidden."""
-        if depth > 50:
-            return MASK
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, Mapping):
-            return {
-                key: MASK
-                if self.is_telling(str(key)) and inner not in (None, "", True, False)
-                else self.value(inner, depth + 1)
-                for key, inner in value.items()
-            }
-        if isinstance(value, list | tuple):
-            return [self.value(inner, depth + 1) for inner in value]
-        return value
+    def value(self, value: Any) -> Any:
+        """A JSON-like copy of ``value``: values of telling keys masked whole, texts masked inside.
+
+        Pairs (header lists) count as key and value. Other objects become their masked text. Deeper than 50 levels, or
+        past 20,000 values: masked.
+        """
+        return _Copy(self).of(value, 0)
 
     def is_telling(self, name: str) -> bool:
         """Whether a field of this name holds a secret."""
-        return name.lower() in self._keys or bool(_TELLING.search(name[:200]))
+        return self._tells(name) or _squeezed(name) in _WEAK
+
+    def _tells(self, name: str) -> bool:
+        return _is_telling(name[-100:]) or (bool(self._keys) and _squeezed(name) in self._keys)
+
+    def _named(self, text: str) -> str:
+        """Mask the values of telling names. By hand, since the pair inside ``error: password=x`` must be seen too."""
+        parts: list[str] = []
+        kept = at = 0
+        while (head := _HEAD.search(text, at)) is not None:
+            at = head.end()
+            if not self._tells(head["name"]) and not _tells_weakly(head):
+                continue
+            found = _VALUE.match(text, at)
+            if found is None or _TRIVIAL.fullmatch(found[0]) or _is_sentence(head, found[0]):
+                continue
+            parts += (text[kept:at], _masked_value(found[0]))
+            kept = at = found.end()
+        masked = "".join((*parts, text[kept:])) if parts else text
+        for sign, pattern in (("</", _XML), ("-", _OPTION)):
+            if sign in masked:
+                masked = pattern.sub(self._mask_if_telling, masked)
+        return masked
+
+    def _mask_if_telling(self, match: re.Match[str]) -> str:
+        if not self._tells(match["tag"]) or _TRIVIAL.fullmatch(match["value"]):
+            return match[0]
+        return match["name"] + MASK
+
+
+class _Copy:
+    """One walk of `Redactor.value`."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._left = _MOST_VALUES
+
+    def of(self, value: Any, depth: int) -> Any:
+        self._left -= 1
+        if depth > _DEEPEST or self._left < 0:
+            return MASK
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int | float):
+            return self._number(value)
+        if isinstance(value, Mapping):
+            return {key: self._field(said(key), inner, depth) for key, inner in value.items()}
+        if isinstance(value, list | tuple | set | frozenset):
+            if isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[0], str | bytes):
+                return [self.of(value[0], depth + 1), self._field(_text(value[0]), value[1], depth)]
+            return [self.of(inner, depth + 1) for inner in value]
+        return self._redactor.text(_text(value))
+
+    def _field(self, name: str, value: Any, depth: int) -> Any:
+        if self._redactor.is_telling(name) and value is not None and not isinstance(value, bool) and value != "":
+            return MASK
+        return self.of(value, depth + 1)
+
+    def _number(self, value: float) -> Any:
+        if isinstance(value, int) and 10**12 <= abs(value) < 10**20 and self._redactor.text(str(value)) != str(value):
+            return MASK
+        return value
+
+
+def _compiled(pattern: Any) -> re.Pattern[str]:
+    try:
+        made = re.compile(pattern)
+    except (re.error, TypeError) as error:
+        message = f"redact: patterns must be regular expressions: {error}"
+        raise UsageError(message) from None
+    if not isinstance(made.pattern, str):
+        message = "redact: patterns must be regular expressions over text, not bytes"
+        raise UsageError(message)
+    return made
+
+
+def _check_list(field: str, given: Any) -> None:
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        message = f"redact: {field} must be a list of texts, not {type(given).__name__}"
+        raise UsageError(message)
+
+
+def _check_hook(hook: Any) -> None:
+    if hook is not None and not callable(hook):
+        message = f"redact: hook must be a function from text to text, not {type(hook).__name__}"
+        raise UsageError(message)
+
+
+def _key(key: Any) -> str:
+    squeezed = _squeezed(key) if isinstance(key, str) else ""
+    if len(squeezed) < _LEAST_KEY:
+        message = f"redact: keys must be names of at least {_LEAST_KEY} letters, not {key!r:.40}"
+        raise UsageError(message)
+    return squeezed
+
+
+def _spellings(secret: Any) -> set[str]:
+    """The secret as it is, in URLs, in JSON and in a ``repr``."""
+    if not isinstance(secret, str):
+        return set()
+    safe = secret.encode("utf-8", "replace").decode("utf-8")
+    forms = {secret, quote(safe, safe=""), quote(safe), quote_plus(safe), json.dumps(secret)[1:-1], repr(secret)[1:-1]}
+    return {form for form in forms if len(form) >= _LEAST_SECRET and form not in MASK}
+
+
+def _shortened(value: str) -> str:
+    if len(value) <= MOST:
+        return value
+    head = value[: MOST - len(_CUT)]
+    gap = max(head.rfind(" ", MOST - 8192), head.rfind("\n", MOST - 8192))
+    return head[: gap if gap > 0 else MOST - 8192] + _CUT
+
+
+def _squeezed(name: str) -> str:
+    return name.lower().translate(_SQUEEZE)
+
+
+@lru_cache(maxsize=4096)
+def _is_telling(name: str) -> bool:
+    squeezed = _squeezed(name).rstrip("0123456789")
+    return squeezed.endswith(_MADE) or _is_chosen(squeezed)
+
+
+def _is_chosen(squeezed: str) -> bool:
+    """A password or secret, or what is made of one (``password_hash``, ``secret_key_base``); not ``secretary``."""
+    if squeezed.endswith(_CHOSEN):
+        return True
+    inside = any(word in squeezed for word in _ANYWHERE)
+    return inside and "secretar" not in squeezed and not squeezed.endswith(_HARMLESS_TAILS)
+
+
+def _tells_weakly(head: re.Match[str]) -> bool:
+    direct = head["close"] is not None or head["sign"] == "="
+    return direct and _squeezed(head["name"].rpartition(".")[2]) in _WEAK
+
+
+def _is_sentence(head: re.Match[str], value: str) -> bool:
+    """``password: must have 8 characters`` and ``invalid token: expired`` tell no secret."""
+    if head["close"] is not None or ":" not in head["sign"] or value[0] in "\"'\\":
+        return False
+    if value.lower().rstrip(".,:!?") in _PROSE:
+        return True
+    return not _is_chosen(_squeezed(head["name"])) and _is_word(value)
+
+
+def _is_word(value: str) -> bool:
+    return len(value) < _LONGEST_WORD and _WORDLIKE.fullmatch(value) is not None
 
 
 def _keep_name(match: re.Match[str]) -> str:
-    value = match["value"]
-    quote = value[0] if value[0] in "\"'" and len(value) > 1 and value[-1] == value[0] else ""
-    return f"{match['name']}{quote}{MASK}{quote}"
+    return match[0] if _TRIVIAL.fullmatch(match["value"]) else match["name"] + MASK
 
 
-def _mask_card(match: re.Match[str]) -> str:
-    digits = [int(char) for char in match[0] if char.isdigit()]
-    total = 0
-    for place, digit in enumerate(reversed(digits)):
-        doubled = digit * 2 if place % 2 else digit
-        total += doubled - 9 if doubled > 9 else doubled
-    return MASK if total % 10 == 0 and len(set(digits)) > 1 else match[0]
+def _mask_scheme(match: re.Match[str]) -> str:
+    """``Basic authentication failed`` is a sentence; a credential has digits, signs, or capitals inside."""
+    return match[0] if _is_word(match["value"]) else match["name"] + MASK
+
+
+def _masked_value(value: str) -> str:
+    """The mask in the value's own quotes, so that JSON stays JSON."""
+    for quote_mark in ('\\\\\\"', '\\\\"', '\\"', '"', "'"):
+        if value.startswith(quote_mark):
+            return (
+                quote_mark + MASK + (quote_mark if value.endswith(quote_mark) and len(value) > len(quote_mark) else "")
+            )
+    return MASK
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes | bytearray) else said(value)

@@ -48,9 +48,10 @@ class Binaries:
 def tool_environment() -> dict[str, str]:
     """The environment for PostgreSQL's tools: ours, without its own variables and with plain messages.
 
-    ``PGDATA``, ``PGPORT`` and their like would quietly point the tools at another server.
+    ``PGDATA``, ``PGPORT`` and their like would quietly point the tools at another server. And a server that a worker
+    process starts shall not pass for that worker's left-over, which its supervisor ends by a variable of ours.
     """
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "FENCEPOST_"))}
     return clean | {"LC_ALL": "C"}
 
 

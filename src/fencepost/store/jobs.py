@@ -183,8 +183,7 @@ def start(sql: Catalog, token: int, fences: Sequence[Fence]) -> Flow[dict[int, s
     """Make the start of these bodies durable, before they start; per id ``ok``, ``cancel`` or ``lost`` (SPEC W12)."""
     if not fences:
         return {}
-    ids, counts = _ids(fences)
-    rows = yield Stmt(sql.statement("jobs/start"), {"token": token, "id": ids, "run_count": counts})
+    rows = yield Stmt(sql.statement("jobs/start"), _fences(fences) | {"token": token})
     return {row[0]: row[1] for row in rows}
 
 
@@ -203,13 +202,11 @@ def beat(
     processes that live, with jobs or without. An id under two fences (its job moved between two of our processes) gets
     the better answer: the fence stops the other at its next write.
     """
-    ids, counts = _ids(fences)
     rows = yield Stmt(
         sql.statement("jobs/beat"),
         {
+            **_fences(fences),
             "token": [fence.token for fence in fences],
-            "id": ids,
-            "run_count": counts,
             "started": _some(started),
             "progress": _some(progress),
             "workers": list(workers),
@@ -247,11 +244,16 @@ def mine(sql: Catalog, token: int) -> Flow[list[Fence]]:
 # -------------------------------------------------------------------------------------------------------------- settle
 
 
-def settle(sql: Catalog, items: Sequence[tuple[Fence, Settlement]], *, defer: bool = False) -> Flow[dict[int, Settled]]:
+def settle(
+    sql: Catalog, items: Sequence[tuple[Fence, Settlement]], *, defer: bool = False, again: bool = False
+) -> Flow[dict[int, Settled]]:
     """Write how runs ended; all of one token. Safe to send again: the answer is then ``already`` (SPEC C3, W6).
 
     What PostgreSQL cannot hold ends its own job ``failed`` with UNSTORABLE and costs the others nothing. ``defer=True``
-    inside a user's transaction: key slots are given back after its commit (SPEC E1). Raises ValueError for two tokens.
+    inside a user's transaction: key slots are given back after its commit (SPEC E1). ``again=True`` after a call whose
+    answer was lost: runs whose rows are still locked are answered ``busy`` at once, untouched. Without it a repetition
+    behind a commit that waits for a standby would wait as well, on one more connection each time; it is for connections
+    of our own, not together with ``defer``. Raises ValueError for two tokens.
     """
     if not items:
         return {}
@@ -259,24 +261,28 @@ def settle(sql: Catalog, items: Sequence[tuple[Fence, Settlement]], *, defer: bo
     if len(tokens) != 1:
         message = f"outcomes of one process at a time, not of {len(tokens)}"
         raise ValueError(message)
+    answers: dict[int, Settled] = {}
+    if again and not defer:
+        locked = yield Stmt(sql.statement("jobs/in_flight"), _fences([fence for fence, _ in items]))
+        answers = {row[0]: Settled("busy", None) for row in locked}
+        items = [item for item in items if item[0].id not in answers]
+        if not items:
+            return answers
     try:
         rows = yield _settle(sql, items, defer)
     except Exception as error:
         if faults.sqlstate(error) is not None or not faults.is_bad_data(error):
             raise
         rows = yield _settle(sql, [_storable(item) for item in items], defer)  # nothing had been sent
-    return {id_: Settled(answer, state) for id_, answer, state in rows}
+    return answers | {id_: Settled(answer, state) for id_, answer, state in rows}
 
 
 def _settle(sql: Catalog, items: Sequence[tuple[Fence, Settlement]], defer: bool) -> Stmt:
-    ids, counts = _ids([fence for fence, _ in items])
     acts = [settlement for _, settlement in items]
     return Stmt(
         sql.statement("jobs/settle"),
         {
-            "token": items[0][0].token,
-            "id": ids,
-            "run_count": counts,
+            **_fences([fence for fence, _ in items]),
             "act": [one.act for one in acts],
             "delay_s": _column(acts, lambda one: one.delay_s or None),
             "code": _column(acts, lambda one: one.code),
@@ -343,8 +349,13 @@ def promote(sql: Catalog, limit: int) -> Flow[int]:
 # ------------------------------------------------------------------------------------------------------------- columns
 
 
-def _ids(fences: Sequence[Fence]) -> tuple[list[int], list[int]]:
-    return [fence.id for fence in fences], [fence.run_count for fence in fences]
+def _fences(fences: Sequence[Fence]) -> dict[str, Any]:
+    """The fences as columns, and the token of the first."""
+    return {
+        "token": fences[0].token if fences else None,
+        "id": [fence.id for fence in fences],
+        "run_count": [fence.run_count for fence in fences],
+    }
 
 
 def _column(rows: Sequence[Any], read: Callable[[Any], Any]) -> list[Any] | None:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 from fencepost.sql.catalog import Catalog
 from fencepost.store import jobs
@@ -33,14 +34,14 @@ plan = {**plan, **plan.get(f"child{number}", {})}
 ended = threading.Event()
 
 
-def note(what, **more):
+def note(what: str, **more: Any) -> None:
     line = json.dumps({"what": what, "pid": os.getpid(), "number": number, "at": time.monotonic(), **more}) + "\n"
     fd = os.open(plan["events"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(fd, line.encode())
     os.close(fd)
 
 
-def hello(**answer):
+def hello(**answer: Any) -> None:
     os.write(hello_fd, json.dumps(answer).encode() + b"\n")
     os.close(hello_fd)
 
@@ -50,13 +51,13 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)
 board = Board(board_fd, number, config["entries"])
 
 
-def leave(code):
+def leave(code: int) -> None:
     board.enter(Phase.DONE)
     note("left", code=code)
     os._exit(code)
 
 
-def ping():
+def ping() -> None:
     """Reads the pipe and gives a sign of life, unless the plan holds its breath."""
     reader, poll = words.Reader(), select.poll()
     board.ping()
@@ -76,7 +77,7 @@ def ping():
                 leave(plan.get("exit_code", 0))
 
 
-def pipes():
+def pipes() -> list[int]:
     """Which descriptors beyond the standard ones are pipes."""
     found = []
     for fd in map(int, os.listdir("/proc/self/fd")):
@@ -106,7 +107,7 @@ hello(ok=True, dsn=dsn, schema=sql.schema, tasks=0)
 if plan.get("die_in") == "work":
     os._exit(4)
 
-held = []
+held: list[Any] = []
 if plan.get("claim"):
     wire = Wire(dsn, deadline=5, name="fake")
     wanted = time.monotonic() + 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -207,7 +208,7 @@ def test_a_schema_that_vanishes_ends_the_worker_with_one_line(fleet: FleetMaker,
 
 
 def _on(
-    server: Server, folder: Path, request: pytest.FixtureRequest, plan: dict[str, object], **settings: object
+    server: Server, folder: Path, request: pytest.FixtureRequest, plan: dict[str, object], **settings: Any
 ) -> Fleet:
     scene = Fleet(folder, Database(server.dsn, Catalog(), server), plan, **settings)
     request.addfinalizer(scene.close)

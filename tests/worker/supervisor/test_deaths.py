@@ -149,8 +149,9 @@ def test_a_service_that_keeps_dying_ends_with_one_clear_line(fleet: FleetMaker) 
     assert len(scene.all("born")) == 5
     (line,) = [line for line in scene.logged().splitlines() if line.startswith("fencepost: ")]
     assert "worker processes keep dying" in line
-    pauses = [b["at"] - a["at"] for a, b in zip(scene.all("born")[1:], scene.all("born")[2:], strict=False)]
-    assert pauses == sorted(pauses)
+    born = [event["at"] for event in scene.all("born")]
+    assert born[2] - born[1] > 0.2
+    assert born[4] - born[3] > 0.9
 
 
 def test_a_refused_start_ends_the_command_with_the_childs_sentence_and_code(fleet: FleetMaker) -> None:

@@ -175,6 +175,7 @@ def test_pid_1_of_a_container_stops_and_collects(fleet: FleetMaker, when: str) -
         shutdown_timeout=1,
     )
     first = eventually(lambda: _first_of_namespace(scene.process.pid))
+    assert first is not None
     if when == "working":
         scene.wait("Beaten")
     else:

@@ -12,33 +12,34 @@ BEGIN
   RETURN QUERY
   SELECT look.ord, look.answer,
          CASE look.answer WHEN 'new' THEN look.new_id WHEN 'skipped' THEN look.holder_id ELSE look.known_id END,
-         CASE look.answer WHEN 'skipped' THEN look.holder END,
+         CASE look.answer WHEN 'skipped' THEN (SELECT j.job_id FROM {schema}.job j WHERE j.id = look.holder_id) END,
          look.known_id IS NOT NULL AND look.answer <> 'skipped' AND look.differs,
          look.run_count, look.state
     FROM (SELECT input.ord::int AS ord, input.id AS new_id, known.id AS known_id, holder.id AS holder_id,
-                 holder.job_id AS holder, known.run_count, known.state,
+                 ended.run_count, ended.state,
                  known.task IS DISTINCT FROM input.task
                    OR known.id IS NOT NULL AND known.payload IS DISTINCT FROM input.payload::jsonb AS differs,
-                 CASE WHEN known.id IS NOT NULL AND known.state IS NULL THEN 'exists'    -- no outcome: active
-                      WHEN known.state = 'in_doubt' THEN 'in_doubt'
-                      WHEN known.state = 'succeeded' AND known.finished_at > v_now - interval '1 s' * coalesce(
+                 CASE WHEN known.id IS NOT NULL AND ended.state IS NULL THEN 'exists'    -- no outcome: active
+                      WHEN ended.state = 'in_doubt' THEN 'in_doubt'
+                      WHEN ended.state = 'succeeded' AND ended.finished_at > v_now - interval '1 s' * coalesce(
                              known.dedup_s, (SELECT t.dedup_s FROM {schema}.task t WHERE t.name = input.task), 86400)
                       THEN 'deduplicated'
-                      WHEN known.state IS NOT NULL AND p_on_terminal <> 'resubmit' THEN 'exists'
+                      WHEN ended.state IS NOT NULL AND p_on_terminal <> 'resubmit' THEN 'exists'
                       WHEN holder.id IS NOT NULL THEN 'skipped'
-                      WHEN known.state IS NOT NULL THEN 'again'
+                      WHEN ended.state IS NOT NULL THEN 'again'
                       ELSE 'new' END AS answer
             FROM unnest(p_take, p_id, p_job_id, p_task, p_payload, p_key)
                    WITH ORDINALITY AS input(take, id, job_id, task, payload, key, ord)
-            -- LATERAL with a LIMIT: index lookups for each row, whatever the statistics of tables that may have been
-            -- empty a moment ago say
+            -- One table each, LATERAL with a LIMIT: index lookups for each row. A join would be planned by statistics of
+            -- tables that may have been empty a moment ago, and then read one of them whole for each row.
             LEFT JOIN LATERAL (
-              SELECT j.id, j.task, j.payload, j.dedup_s, o.state, o.run_count, o.finished_at
-                FROM {schema}.job j LEFT JOIN {schema}.outcome o ON o.id = j.id
-               WHERE j.job_id = input.job_id LIMIT 1) known ON true
+              SELECT j.id, j.task, j.payload, j.dedup_s FROM {schema}.job j WHERE j.job_id = input.job_id LIMIT 1
+            ) known ON true
             LEFT JOIN LATERAL (
-              SELECT h.id, j.job_id
-                FROM {schema}.held h JOIN {schema}.job j ON j.id = h.id
-               WHERE h.scope = input.task AND h.key = input.key LIMIT 1) holder ON true
+              SELECT o.state, o.run_count, o.finished_at FROM {schema}.outcome o WHERE o.id = known.id LIMIT 1
+            ) ended ON true
+            LEFT JOIN LATERAL (
+              SELECT h.id FROM {schema}.held h WHERE h.scope = input.task AND h.key = input.key LIMIT 1
+            ) holder ON true
            WHERE input.take) look;
 END $$;

@@ -8,25 +8,54 @@ CREATE OR REPLACE FUNCTION {schema}.enqueue(
   p_dedup_s float8 DEFAULT NULL, p_tags text[] DEFAULT NULL, p_meta jsonb DEFAULT NULL, p_notify boolean DEFAULT true,
   OUT answer text, OUT job_id text, OUT id bigint, OUT holder text, OUT differs boolean
 ) LANGUAGE plpgsql AS $$
+DECLARE
+  v_opts jsonb;
 BEGIN
-  IF p_task IS NULL OR p_task = '' THEN
-    RAISE EXCEPTION 'fencepost.enqueue: p_task must name a task' USING ERRCODE = '22023';
+  IF p_task IS NULL OR length(p_task) NOT BETWEEN 1 AND 128 THEN
+    RAISE EXCEPTION 'fencepost.enqueue: p_task must name a task in 1 to 128 characters' USING ERRCODE = '22023';
   END IF;
-  IF p_payload IS NULL OR jsonb_typeof(p_payload) <> 'object' THEN
-    RAISE EXCEPTION 'fencepost.enqueue: p_payload must be a JSON object of arguments' USING ERRCODE = '22023';
+  IF p_payload IS NULL OR jsonb_typeof(p_payload) <> 'object' OR octet_length(p_payload::text) > 262144 THEN
+    RAISE EXCEPTION 'fencepost.enqueue: p_payload must be a JSON object of arguments of at most 256 KiB'
+      USING ERRCODE = '22023';
+  END IF;
+  IF length(p_queue) NOT BETWEEN 1 AND 128 THEN
+    RAISE EXCEPTION 'fencepost.enqueue: p_queue must have 1 to 128 characters' USING ERRCODE = '22023';
+  END IF;
+  IF length(p_job_id) NOT BETWEEN 1 AND 512 THEN
+    RAISE EXCEPTION 'fencepost.enqueue: p_job_id must have 1 to 512 characters' USING ERRCODE = '22023';
+  END IF;
+  IF length(p_unique_key) NOT BETWEEN 1 AND 512 THEN
+    RAISE EXCEPTION 'fencepost.enqueue: p_unique_key must have 1 to 512 characters' USING ERRCODE = '22023';
+  END IF;
+  IF length(p_concurrency_key) NOT BETWEEN 1 AND 512 THEN
+    RAISE EXCEPTION 'fencepost.enqueue: p_concurrency_key must have 1 to 512 characters' USING ERRCODE = '22023';
   END IF;
   IF p_run_at IS NOT NULL AND p_delay_s IS NOT NULL THEN
     RAISE EXCEPTION 'fencepost.enqueue: give p_run_at or p_delay_s, not both' USING ERRCODE = '22023';
   END IF;
-  IF p_delay_s < 0 OR p_delay_s > 315360000 THEN
+  IF NOT isfinite(p_run_at) OR NOT isfinite(p_start_by) OR NOT isfinite(p_finish_by) THEN
+    RAISE EXCEPTION 'fencepost.enqueue: p_run_at, p_start_by and p_finish_by must be finite' USING ERRCODE = '22023';
+  END IF;
+  IF p_delay_s NOT BETWEEN 0 AND 315360000 THEN
     RAISE EXCEPTION 'fencepost.enqueue: p_delay_s must be 0 to 315360000 seconds' USING ERRCODE = '22023';
   END IF;
+  IF p_dedup_s NOT BETWEEN 0 AND 315360000 THEN
+    RAISE EXCEPTION 'fencepost.enqueue: p_dedup_s must be 0 to 315360000 seconds' USING ERRCODE = '22023';
+  END IF;
+  IF p_priority NOT BETWEEN -32000 AND 32000 THEN
+    RAISE EXCEPTION 'fencepost.enqueue: p_priority must be -32000 to 32000' USING ERRCODE = '22023';
+  END IF;
+  IF p_max_attempts NOT BETWEEN 1 AND 32000 THEN
+    RAISE EXCEPTION 'fencepost.enqueue: p_max_attempts must be 1 to 32000' USING ERRCODE = '22023';
+  END IF;
+  -- a NULL argument is not an option; nulls inside the metadata are the caller's
+  SELECT jsonb_object_agg(o.key, o.value) INTO v_opts
+    FROM jsonb_each(jsonb_build_object(
+           'delay_s', p_delay_s, 'tenant', p_tenant, 'start_by', p_start_by, 'finish_by', p_finish_by,
+           'max_attempts', p_max_attempts, 'dedup_s', p_dedup_s, 'tags', p_tags, 'meta', p_meta)) AS o(key, value)
+   WHERE o.value <> 'null';
   SELECT e.answer, e.job_id, e.id, e.holder, e.differs INTO answer, job_id, id, holder, differs
     FROM {schema}.enqueue_v1(
       ARRAY[p_job_id], ARRAY[p_task], ARRAY[p_payload::text], ARRAY[p_queue], ARRAY[p_priority], ARRAY[p_run_at],
-      ARRAY[p_unique_key], ARRAY[p_concurrency_key],
-      ARRAY[jsonb_strip_nulls(jsonb_build_object(
-        'delay_s', p_delay_s, 'tenant', p_tenant, 'start_by', p_start_by, 'finish_by', p_finish_by,
-        'max_attempts', p_max_attempts, 'dedup_s', p_dedup_s, 'tags', to_jsonb(p_tags), 'meta', p_meta))],
-      'resubmit', p_notify) e;
+      ARRAY[p_unique_key], ARRAY[p_concurrency_key], ARRAY[v_opts], 'resubmit', p_notify) e;
 END $$;

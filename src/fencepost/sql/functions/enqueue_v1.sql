@@ -40,8 +40,10 @@ BEGIN
 
   -- 1. everything without a unique key, in one statement
   v_take := ARRAY(SELECT u.key IS NULL FROM unnest(p_unique_key, v_id) WITH ORDINALITY AS u(key, id, n) ORDER BY u.n);
-  v_made := {schema}._enqueue_new(v_take, v_id, p_job_id, p_task, p_payload, p_queue, p_priority, p_run_at,
-                                  p_unique_key, p_ckey, p_opts, v_now);
+  IF true = ANY (v_take) THEN
+    v_made := {schema}._enqueue_new(v_take, v_id, p_job_id, p_task, p_payload, p_queue, p_priority, p_run_at,
+                                    p_unique_key, p_ckey, p_opts, v_now);
+  END IF;
 
   -- 2. the rest: conflicts, and what needs a unique key
   IF coalesce(cardinality(v_made), 0) < v_n THEN

@@ -1,32 +1,32 @@
--- purge_v1: remove one batch whose time is over; daily counts by task, state and code stay.
+-- purge_v1: remove one batch whose time is over; daily counts by task, state and code stay (SPEC L4).
 -- edge:   succeeded, failed, cancelled, skipped -> (gone)
 -- gives:  how many; call again until fewer than p_limit
 -- locks:  outcome rows with SKIP LOCKED
 --
--- purge_at already contains the dedup window, and is NULL in doubt: neither can be purged by mistake (SPEC L4).
+-- purge_at already contains the dedup window, and is NULL in doubt: neither can be purged by mistake. A row that cannot
+-- go (a user's foreign key points at it) is put off by a day and named in quarantine; it stops no other (SPEC C12).
 CREATE OR REPLACE FUNCTION {schema}.purge_v1(p_limit int) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
   v_id bigint[];
+  v_n int := 0;
 BEGIN
   v_id := ARRAY(SELECT o.id FROM {schema}.outcome o WHERE o.purge_at <= clock_timestamp()
                  ORDER BY o.purge_at LIMIT p_limit FOR UPDATE SKIP LOCKED);
   IF v_id = '{}' THEN RETURN 0; END IF;
-  WITH ended AS (
-    DELETE FROM {schema}.outcome x WHERE x.id = ANY (v_id)
-    RETURNING x.state, x.error_code, x.finished_at, (SELECT j.task FROM {schema}.job j WHERE j.id = x.id) AS task
-  ), identity AS (
-    DELETE FROM {schema}.job x WHERE x.id = ANY (v_id)
-  ), carried AS (
-    DELETE FROM {schema}.carry x WHERE x.id = ANY (v_id)
-  ), history AS (
-    DELETE FROM {schema}.attempt x WHERE x.id = ANY (v_id)
-  ), tally AS (
-    SELECT e.finished_at::date AS day, coalesce(e.task, '?') AS task, e.state, coalesce(e.error_code, '') AS code,
-           count(*) AS n
-      FROM ended e GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
-  )
-  INSERT INTO {schema}.daily AS d (day, task, state, code, n)
-  SELECT t.day, t.task, t.state, t.code, t.n FROM tally t
-  ON CONFLICT (day, task, state, code) DO UPDATE SET n = d.n + excluded.n;
-  RETURN cardinality(v_id);
+  BEGIN
+    PERFORM {schema}._purge(v_id);
+    RETURN cardinality(v_id);
+  EXCEPTION WHEN integrity_constraint_violation THEN
+    NULL;
+  END;
+  FOR k IN 1 .. cardinality(v_id) LOOP
+    BEGIN
+      PERFORM {schema}._purge(v_id[k:k]);
+      v_n := v_n + 1;
+    EXCEPTION WHEN integrity_constraint_violation THEN
+      UPDATE {schema}.outcome o SET purge_at = clock_timestamp() + interval '1 day' WHERE o.id = v_id[k];
+      INSERT INTO {schema}.quarantine (id, place, reason) VALUES (v_id[k], 'outcome', 'purge: ' || SQLERRM);
+    END;
+  END LOOP;
+  RETURN v_n;
 END $$;

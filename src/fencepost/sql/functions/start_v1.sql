@@ -9,10 +9,17 @@ DECLARE
   v_now timestamptz := clock_timestamp();
 BEGIN
   UPDATE {schema}.running r SET started_at = coalesce(r.started_at, v_now)
-    FROM (SELECT u.id, u.rc FROM unnest(p_id, p_run_count) AS u(id, rc) ORDER BY u.id) u
-   WHERE r.id = u.id AND r.run_count = u.rc AND r.token = p_token AND r.cancel_at IS NULL;
+   WHERE r.id = ANY (ARRAY(
+     SELECT x.id
+       FROM (SELECT u.id, u.rc FROM unnest(p_id, p_run_count) AS u(id, rc) ORDER BY u.id) u
+      CROSS JOIN LATERAL (
+        SELECT y.id FROM {schema}.running y
+         WHERE y.id = u.id AND y.run_count = u.rc AND y.token = p_token AND y.cancel_at IS NULL
+         LIMIT 1 FOR NO KEY UPDATE) x));
   RETURN QUERY
     SELECT u.id, CASE WHEN r.id IS NULL THEN 'lost' WHEN r.cancel_at IS NOT NULL THEN 'cancel' ELSE 'ok' END
       FROM unnest(p_id, p_run_count) AS u(id, rc)
-      LEFT JOIN {schema}.running r ON r.id = u.id AND r.run_count = u.rc AND r.token = p_token;
+      LEFT JOIN LATERAL (
+        SELECT y.id, y.cancel_at FROM {schema}.running y
+         WHERE y.id = u.id AND y.run_count = u.rc AND y.token = p_token LIMIT 1) r ON true;
 END $$;

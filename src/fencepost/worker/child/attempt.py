@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fencepost import logs
-from fencepost.domain.classify import Classifier
-from fencepost.domain.control import Cancelled, InDoubt, Permanent, RateLimited, RetryLater, Skip, Snooze
+from fencepost.domain.classify import Classifier, unwrap
+from fencepost.domain.control import Cancelled, InDoubt, Permanent, RetryLater, Skip, Snooze
 from fencepost.domain.failure import ErrorClass, Failure
 from fencepost.domain.limits import RESULT_BYTES
 from fencepost.domain.outcome import Done, Doubtful, Lost, Outcome, Raised, Released, Skipped, Snoozed, Stopped
-from fencepost.domain.pause import is_short, retry_after_s
+from fencepost.domain.pause import is_short
 from fencepost.domain.payload import encode
 from fencepost.domain.storable import said
 from fencepost.domain.storable import text as storable
@@ -155,9 +155,8 @@ class Attempts:
         job.flush_progress()
         return Ended(self._outcome(held, error), job.stats_json())
 
-    def _outcome(  # noqa: C901 - one road for every way a body ends
-        self, held: Held, error: BaseException
-    ) -> Outcome:
+    def _outcome(self, held: Held, error: BaseException) -> Outcome:
+        error = unwrap(error)
         interrupted = isinstance(error, asyncio.CancelledError | Cancelled)
         if held.why == LOST:
             return Lost()
@@ -183,13 +182,7 @@ class Attempts:
                 return Raised(
                     Failure(code=error.code, kind=ErrorClass.PERMANENT, text=self._classifier.classify(error).text)
                 )
-        failure = self._classifier.classify(error)
-        asked = failure.retry_after_s
-        if failure.kind is ErrorClass.RATE_LIMITED or isinstance(error, RateLimited):
-            if asked is not None:
-                return Snoozed(asked, failure.code, failure.text)
-            return Raised(Failure(code=failure.code, kind=ErrorClass.RATE_LIMITED, text=failure.text))
-        return Raised(failure)
+        return Raised(self._classifier.classify(error, datetime.now(UTC)))
 
     def _timed_out(self, held: Held) -> Outcome:
         kind = ErrorClass.PERMANENT if held.limit_code == "DEADLINE" else ErrorClass.RETRYABLE
@@ -199,15 +192,12 @@ class Attempts:
 
     def _short_pause(self, held: Held, error: BaseException, pauses: int) -> float | None:
         """Seconds to wait in the slot before the body is called again; None: the run ends."""
-        if held.why is not None or held.stopping.is_set() or pauses >= SHORT_PAUSES:
+        if held.why is not None or held.stopping.is_set() or pauses >= SHORT_PAUSES or held.claimed.at_most_once:
             return None
-        if isinstance(error, RateLimited):
-            wait = retry_after_s(error.retry_after, datetime.now(UTC))
-        elif isinstance(error, Exception):
-            failure = self._classifier.classify(error)
-            wait = failure.retry_after_s if failure.kind is ErrorClass.RATE_LIMITED else None
-        else:
+        if not isinstance(error, Exception):
             return None
+        failure = self._classifier.classify(error, datetime.now(UTC))
+        wait = failure.retry_after_s if failure.kind is ErrorClass.RATE_LIMITED else None
         if wait is None or not is_short(wait):
             return None
         if held.limit is not None and time.monotonic() + wait > held.limit:

@@ -101,7 +101,6 @@ class Clerk(threading.Thread):
             snoozes=c.snoozes,
             at_most_once=c.at_most_once,
             created_at=c.created_at,
-            finish_by=c.finish_by,
         )
         settlement = decide(facts, outcome, policy, datetime.now(UTC), self._rng, stats)
         self._outbox.append(_Written(held, settlement))

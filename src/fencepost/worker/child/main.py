@@ -20,7 +20,7 @@ from fencepost.store import faults, schema
 from fencepost.store.connect import open_connection
 from fencepost.store.wire import Wire
 from fencepost.worker import words
-from fencepost.worker.board import Board, Phase
+from fencepost.worker.board import Board, Phase, boot_ns
 from fencepost.worker.child.application import load
 from fencepost.worker.child.runtime import Runtime
 from fencepost.worker.pulse import Pulse
@@ -60,10 +60,13 @@ class ChildProcess:
     def ping(self) -> None:
         """Sign of life and control pipe in one thread: no user code can own it, only the GIL can."""
         poll = select.poll()
+        wait_ms = min(_PING_MS, int(self._settings.heartbeat_ttl * 1000 * (1 - MARGIN) / 2))
         poll.register(self._control, select.POLLIN)
         while not self._ended:
             self._board.ping()
-            if not poll.poll(_PING_MS):
+            before = boot_ns()
+            if not poll.poll(wait_ms):
+                self._heard(before)
                 continue
             data = os.read(self._control, 65536)
             if not data:
@@ -72,6 +75,12 @@ class ChildProcess:
                 continue
             for word in self._reader.feed(data):
                 self._hear(word)
+            self._heard(before)
+
+    def _heard(self, until_ns: int) -> None:
+        """Everything said before that moment has been heard; local deadlines are judged by it."""
+        if self._runtime is not None and self._pulse is None:
+            self._runtime.heard_ns = until_ns
 
     def _hear(self, word: words.Word) -> None:
         runtime = self._runtime
@@ -98,6 +107,7 @@ class ChildProcess:
             interval=self._settings.heartbeat_interval,
             on_answers=runtime.on_answers,
         )
+        runtime.heard_ns = 0
         self._pulse.start()
         grace = min(self._settings.shutdown_timeout, self._settings.heartbeat_ttl * MARGIN)
         runtime.drain(grace=grace)

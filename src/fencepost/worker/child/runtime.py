@@ -19,7 +19,7 @@ from fencepost.worker.child.held import CANCEL, LOST, RELEASE, TIMEOUT, Held
 from fencepost.worker.child.room import Room
 from fencepost.worker.child.wake import Wakeup
 from fencepost.worker.pulse import Answers
-from fencepost.worker.settings import WorkerSettings
+from fencepost.worker.settings import MARGIN, WorkerSettings
 
 if TYPE_CHECKING:
     from fencepost.app import App
@@ -33,6 +33,7 @@ _SWALLOWED_S = 5.0
 
 _THREAD_GRACE_S = 1.0
 _HASTY_S = 1.0
+_STALLED_NS = 500_000_000
 
 
 class Runtime:
@@ -72,6 +73,10 @@ class Runtime:
         self._over = threading.Event()
         self._drain_at: float | None = None
         self._released = False
+        self.heard_ns = 0
+        """Until when everything that the supervisor said has been heard; 0: nobody speaks, a pulse of our own beats."""
+        self._good_ns = self._looked_ns = boot_ns()
+        self._hold_ns = 0
         self._lock = threading.Lock()
         self.error: FencepostError | None = None
         self.gave_up = False
@@ -121,6 +126,7 @@ class Runtime:
     def give_up(self) -> None:
         """The database has been away longer than the ttl: every lease must be taken for lost (SPEC W5)."""
         self.gave_up = True
+        self.clerk.pulse_good = False
         for held in self.room.everything():
             held.tell(LOST)
 
@@ -134,6 +140,7 @@ class Runtime:
 
     def on_beat(self, sent_ns: int, ids: tuple[int, ...]) -> None:
         """These leases were renewed; and the database answers."""
+        self._good_ns = max(self._good_ns, sent_ns)
         self.clerk.pulse_good = True
         for held in self.room.by_id(ids) if ids else ():
             held.beaten_ns = max(held.beaten_ns, sent_ns)
@@ -169,8 +176,10 @@ class Runtime:
                 log.exception("the watch stumbled and goes on")
 
     def _look(self) -> None:
-        now, now_ns = time.monotonic(), boot_ns()
+        now, now_ns = time.monotonic(), self._known_until()
         draining = self._drain_at is not None
+        if now_ns - self._good_ns > int(self.settings.heartbeat_ttl * MARGIN * 1e9):
+            self.clerk.pulse_good = False  # nobody would keep what we claimed (SPEC W4)
         for held in self.room.everything():
             if held.has_outlived(now_ns) and held.tell(LOST):
                 log.warning("job %s: no good beat for too long, its lease must be taken for lost", held.claimed.job_id)
@@ -184,6 +193,20 @@ class Runtime:
             self._release_bodies()
         if draining and self.room.is_empty:
             self._end("drained")
+
+    def _known_until(self) -> int:
+        """The moment by which local deadlines are judged: until then we know of every good beat.
+
+        When something held the GIL nobody here ran, and the words of a supervisor that went on beating wait in the pipe.
+        Without a supervisor the pulse gets a moment to ask first: the database decides.
+        """
+        now_ns = boot_ns()
+        gap, self._looked_ns = now_ns - self._looked_ns, now_ns
+        if self.heard_ns:
+            return self.heard_ns
+        if gap > _STALLED_NS:
+            self._hold_ns = now_ns + int(min(1.0, self.settings.heartbeat_ttl / 5) * 1e9)
+        return self._good_ns if now_ns < self._hold_ns else now_ns
 
     def _on_timeout(self, held: Held) -> None:
         self.board.overdue(held.at)

@@ -1,4 +1,6 @@
--- evidence: whether the database's service and clock were continuous (SPEC C11)
-SELECT pg_catalog.pg_postmaster_start_time(), (SELECT timeline_id FROM pg_catalog.pg_control_checkpoint()),
+-- evidence: whether the database's service and clock were continuous (SPEC C11).
+-- gives:  one row (server start, timeline, clock, the workers' last beats)
+-- locks:  none. The control file is for roles that may read it (pg_monitor); the others use evidence_plain
+select pg_catalog.pg_postmaster_start_time(), (select timeline_id from pg_catalog.pg_control_checkpoint()),
        pg_catalog.clock_timestamp(),
-       ARRAY(SELECT w.heartbeat_at FROM {schema}.worker w ORDER BY w.heartbeat_at DESC LIMIT 1000)
+       array(select w.heartbeat_at from {schema}.worker w order by w.heartbeat_at desc limit 1000)

@@ -1,8 +1,11 @@
--- wrong_gates: key limits whose count is not what runs, or that have room while jobs are parked behind them
-SELECT x.ckey
-  FROM (SELECT g.ckey, g.used, g.lim,
-               (SELECT count(*) FROM {schema}.running r WHERE r.ckey = g.ckey)
-               + (SELECT count(*) FROM {schema}.slot_due s WHERE s.ckey = g.ckey) AS n,
-               EXISTS (SELECT FROM {schema}.parked p WHERE p.ckey = g.ckey AND p.reason = 'key') AS waits
-          FROM {schema}.gate g ORDER BY g.ckey LIMIT 10000) x
- WHERE x.used <> x.n OR (x.waits AND x.used < x.lim) LIMIT %(limit)s::int
+-- wrong_gates: key limits whose count is not what runs, or that have room while jobs are parked behind them.
+-- gives:  a row per key
+-- locks:  none
+select x.ckey
+  from (select g.ckey, g.used, g.lim,
+               (select count(*) from {schema}.running r where r.ckey = g.ckey)
+               + (select count(*) from {schema}.slot_due s where s.ckey = g.ckey) as n,
+               exists (select from {schema}.parked p where p.ckey = g.ckey and p.reason = 'key') as waits
+          from {schema}.gate g order by g.ckey limit 10000) x
+ where x.used <> x.n or (x.waits and x.used < x.lim)
+ limit %(limit)s::int

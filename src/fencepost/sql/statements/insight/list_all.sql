@@ -1,9 +1,11 @@
 -- list_all: jobs in any state, or succeeded ones, newest first; a filter that is NULL lets all pass.
 -- gives:  a row per job, the columns of JobRow
 -- locks:  none. Walks job ids downwards until the page is full
+--
+-- `offset 0` makes the view be looked into row by row: its labels read the clock, so it cannot be planned with the rest.
 select j.id, j.job_id, j.task, j.version, j.queue, j.state, j.label, j.priority, j.attempts, j.run_count, j.last_error_code,
        left(j.last_error, 300), j.created_at, j.run_at, j.heartbeat_at, j.next_retry_at, j.finished_at, j.tags
-  from {schema}.job x join {schema}.jobs j on j.id = x.id
+  from {schema}.job x cross join lateral (select * from {schema}.jobs v where v.id = x.id offset 0) j
  where (%(state)s::text is null or j.state = %(state)s::text)
    and (%(before)s::bigint is null or x.id < %(before)s::bigint)
    and (%(queue)s::text is null or j.queue = %(queue)s::text)

@@ -1,10 +1,12 @@
 -- list_queued: jobs that wait, wherever and for whatever, newest first.
 -- gives:  a row per job, the columns of JobRow
 -- locks:  none
+--
+-- `offset 0` makes the view be looked into row by row: its labels read the clock, so it cannot be planned with the rest.
 select j.id, j.job_id, j.task, j.version, j.queue, j.state, j.label, j.priority, j.attempts, j.run_count, j.last_error_code,
        left(j.last_error, 300), j.created_at, j.run_at, j.heartbeat_at, j.next_retry_at, j.finished_at, j.tags
   from (select id from {schema}.ready union all select id from {schema}.delayed union all select id from {schema}.parked) x
-  join {schema}.jobs j on j.id = x.id
+ cross join lateral (select * from {schema}.jobs v where v.id = x.id offset 0) j
  where true
    and (%(before)s::bigint is null or x.id < %(before)s::bigint)
    and (%(queue)s::text is null or j.queue = %(queue)s::text)
