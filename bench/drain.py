@@ -109,6 +109,11 @@ async def work(app: App, queue: str, slots: int) -> None:
         await worker.run_until_idle(within=300)
 
 
+def worker_side(app: App, kind: str, slots: int) -> Side:
+    """An embedded worker on the queue and with the task of that kind."""
+    return Side(kind, kind, f"bench.{kind}", lambda: asyncio.run(work(app, kind, slots)))
+
+
 def left(dsn: str) -> int:
     """Jobs that have not succeeded."""
     with psycopg.connect(dsn, autocommit=True) as conn:
@@ -168,8 +173,7 @@ def main() -> None:
         schema.migrate(dsn, app.catalog)
         bare_side = Side("bare", "async", "bench.async", lambda: bare(dsn, "async"))
         sides = [bare_side]
-        for kind in ("async", "thread") if given.only is None else (given.only,):
-            sides.append(Side(kind, kind, f"bench.{kind}", lambda kind=kind: asyncio.run(work(app, kind, given.slots))))
+        sides += [worker_side(app, kind, given.slots) for kind in (given.only and [given.only]) or ["async", "thread"]]
         measure(dsn, sides, given.jobs, given.rounds)
         with psycopg.connect(dsn) as conn:
             version = conn.info.server_version

@@ -59,7 +59,7 @@ def test_a_dead_job_does_not_count_against_the_limit_that_gates_its_rescue(scene
     Promoter(scene.wire, scene.sql, QUICK).run_turn()
 
     alive = scene.worker()
-    eventually(lambda: alive.claim(), within=3)
+    eventually(alive.claim, within=3)
     assert len(alive.held) == 1
 
 

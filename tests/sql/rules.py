@@ -447,7 +447,8 @@ async def new_retention_reaches_what_has_ended(s: Store, c: Conn) -> None:
     rows = await s.claim(c, 1)
     await s.settle(c, 1, rows, ["succeed", "succeed", "fail", "fail", "doubt"])
     await s.task(c, "t", keep_ok_s=1, keep_bad_s=1, dedup_s=3600)
-    changed, after, rounds = 0, 0, 0
+    changed, rounds = 0, 0
+    after: int | None = 0
     while after is not None:
         (row,) = await c.fetch("select * from fencepost.retention_v1('t', 2, $1::bigint)", after)
         changed, after, rounds = changed + row["changed"], row["go_on_after"], rounds + 1

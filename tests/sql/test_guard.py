@@ -19,10 +19,10 @@ ENQUEUE = "select fencepost.enqueue('t', '{}', 'j', p_queue => 'q')"
         ("delete from fencepost.ready", "lies in"),
         ("insert into fencepost.delayed select * from fencepost.ready", "lies in"),
         ("delete from fencepost.job", None),
-        ("select fencepost.claim_v1(1, '{q}', '{1}'); insert into fencepost.parked (id, run_at, queue, reason) "
-         "values (1, now(), 'q', 'key')", "lies in"),
-        ("with d as (delete from fencepost.ready returning id) insert into fencepost.outcome (id, finished_at, purge_at, "
-         "run_count, attempts, crashes, snoozes, state) select id, now(), now(), 0, 0, 0, 0, 'succeeded' from d",
+        (("select fencepost.claim_v1(1, '{q}', '{1}'); insert into fencepost.parked (id, run_at, queue, reason) "
+         "values (1, now(), 'q', 'key')"), "lies in"),
+        (("with d as (delete from fencepost.ready returning id) insert into fencepost.outcome (id, finished_at, purge_at, "
+         "run_count, attempts, crashes, snoozes, state) select id, now(), now(), 0, 0, 0, 0, 'succeeded' from d"),
          "from queued to succeeded"),
     ],
 )  # fmt: skip

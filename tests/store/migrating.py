@@ -59,31 +59,38 @@ def start(dsn: str, schema: str) -> subprocess.Popen[str]:
     )
 
 
-def _serve() -> None:
+def _migrate_and_count(order: dict[str, Any]) -> int:
+    """Migrate, and die at the wait that was asked for; the answer is how often the database was waited for."""
     from fencepost.sql.catalog import Catalog
     from fencepost.store import connect, schema
+
+    waits = 0
+    real = connect.DeadlineConnection.wait
+
+    def counted(self: Any, *args: Any, **options: Any) -> Any:
+        nonlocal waits
+        waits += 1
+        if waits == order["die_at"] and not order["after"]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = real(self, *args, **options)
+        if waits == order["die_at"]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+    connect.DeadlineConnection.wait = counted  # type: ignore[method-assign]
+    schema.migrate(order["dsn"], Catalog(order["schema"]))
+    return waits
+
+
+def _serve() -> None:
+    from fencepost.store import schema  # noqa: F401 - loaded once, before the forks
 
     for line in sys.stdin:
         order = json.loads(line)
         told, tell = os.pipe()
         child = os.fork()
         if child == 0:
-            waits = 0
-            real = connect.DeadlineConnection.wait
-
-            def counted(self: Any, *args: Any, **options: Any) -> Any:
-                nonlocal waits
-                waits += 1
-                if waits == order["die_at"] and not order["after"]:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                answer = real(self, *args, **options)
-                if waits == order["die_at"]:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return answer
-
-            connect.DeadlineConnection.wait = counted  # type: ignore[method-assign]
-            schema.migrate(order["dsn"], Catalog(order["schema"]))
-            os.write(tell, str(waits).encode())
+            os.write(tell, str(_migrate_and_count(order)).encode())
             os._exit(0)
         os.close(tell)
         _, status = os.waitpid(child, 0)

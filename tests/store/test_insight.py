@@ -85,7 +85,7 @@ def test_every_state_and_label_can_be_listed(wire: Wire, database: Database) -> 
 
 
 @pytest.mark.parametrize("wanted", [{}, {"state": "queued"}, {"tag": "even"}, {"state": "failed"}])
-def test_pages_follow_each_other_without_gap_or_repetition(wire: Wire, wanted: dict[str, str]) -> None:
+def test_pages_follow_each_other_without_gap_or_repetition(wire: Wire, wanted: dict[str, Any]) -> None:
     enqueue(wire, *(new(f"j{n}", tags=("even",) if n % 2 == 0 else ("odd",), priority=n % 5) for n in range(40)))
     settle(wire, claim(wire, 16), "fail", code="X")
     whole = [job.id for job in wire.run(insight.list_jobs(SQL, **wanted, limit=1000))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pytest
@@ -98,6 +99,13 @@ def test_every_postgres_of_this_machine_passes(each_version: Database) -> None:
     assert found.version.startswith("PostgreSQL ")
 
 
+def require_as_outsider(conn: psycopg.Connection[Any]) -> None:
+    """The question, asked by a role that may see little."""
+    conn.execute("set local role outsider")
+    with conn.transaction():
+        platform.require(conn, SQL)
+
+
 def test_a_server_that_lacks_what_every_postgres_has_is_refused(database: Database) -> None:
     """A look-alike with an honest face: it fails at the first question about its insides."""
     with database.connect() as conn:
@@ -108,9 +116,7 @@ def test_a_server_that_lacks_what_every_postgres_has_is_refused(database: Databa
                 conn.transaction(force_rollback=True),
                 pytest.raises(UnsupportedDatabaseError, match="lacks what every"),
             ):
-                conn.execute("set local role outsider")
-                with conn.transaction():
-                    platform.require(conn, SQL)
+                require_as_outsider(conn)
         finally:
             conn.execute("drop role outsider")
 

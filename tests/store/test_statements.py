@@ -43,19 +43,17 @@ def test_every_statement_is_known_to_the_server(database: Database) -> None:
         for name in SQL.statement_names():
             if name in UTILITY | ELSEWHERE:
                 continue
-            numbered = re.sub(
-                r"%\((\w+)\)s", lambda found: f"${place(found[1], SQL.statement(name))}", SQL.statement(name)
-            )
-            result = conn.pgconn.prepare(b"", numbered.replace("%%", "%").encode())
+            result = conn.pgconn.prepare(b"", numbered(SQL.statement(name)).encode())
             assert result.status == psycopg.pq.ExecStatus.COMMAND_OK, f"{name}: {result.error_message.decode()}"
             described = conn.pgconn.describe_prepared(b"")
             types = [described.param_type(n) for n in range(described.nparams)]
             assert UNKNOWN not in types, f"{name}: a parameter without a type"
 
 
-def place(parameter: str, text: str) -> int:
-    """The number of a named parameter, in the order of first use."""
-    return list(dict.fromkeys(re.findall(r"%\((\w+)\)s", text))).index(parameter) + 1
+def numbered(text: str) -> str:
+    """The statement as the server wants it: parameters have numbers, in the order of first use."""
+    names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", text)))
+    return re.sub(r"%\((\w+)\)s", lambda found: f"${names.index(found[1]) + 1}", text).replace("%%", "%")
 
 
 @pytest.mark.parametrize("name", sorted(UTILITY))

@@ -126,4 +126,4 @@ def test_an_observer_that_cannot_be_called_is_refused() -> None:
     with pytest.raises(UsageError, match="plain function"):
         Observers().on(JobStarted, later)
     with pytest.raises(UsageError, match="takes an event class"):
-        Observers().on("JobStarted", print)  # type: ignore[arg-type,type-var]
+        Observers().on("JobStarted", print)  # type: ignore[arg-type]

@@ -54,7 +54,7 @@ def test_none_is_the_default_and_later_options_win(bench: Bench) -> None:
 
     job = task.using(priority=1, queue="a", delay="90s").using(queue="b", priority=None).new(1)
 
-    assert (job.priority, job.queue, job.delay_s) == (None, "b", 90)
+    assert (job.priority, job.queue, job.delay_s) == (0, "b", 90)
 
 
 @pytest.mark.parametrize(
