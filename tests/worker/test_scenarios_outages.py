@@ -28,6 +28,20 @@ def test_a_restart_shorter_than_the_ttl_costs_nothing(own_scene: Scene, mode: st
 
 
 @pytest.mark.spec("W4")
+def test_after_a_restart_nobody_waits_a_whole_interval_for_the_next_beat(own_scene: Scene) -> None:
+    """No claim until a beat has passed; so the worker asks for one as soon as it has met trouble."""
+    own_scene.worker(heartbeat_interval=60, heartbeat_ttl=200).wait_children()
+    own_scene.put("noop", key="before")
+    own_scene.wait_state("succeeded", "before")
+
+    own_scene.database.server.stop("fast")
+    own_scene.database.server.start()
+    own_scene.put("noop", key="after")
+
+    own_scene.wait_state("succeeded", "after", within=20)
+
+
+@pytest.mark.spec("W4")
 def test_a_server_that_hangs_for_less_than_the_ttl_costs_nothing(own_scene: Scene) -> None:
     """Connections stay open and nothing answers: calls end by closing the socket."""
     own_scene.worker().wait_children()

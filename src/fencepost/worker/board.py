@@ -3,7 +3,7 @@
 One memfd (an unlinked temporary file where there is none), inherited by descriptor: no name, no resource tracker,
 nothing to clean up after a crash. Everything is an aligned 64-bit word, so that each store is one machine store.
 
-    header of a child (16 words)  BORN PING TOKEN PHASE STUCK PID HIGH RECALL  (8 spare)
+    header of a child (16 words)  BORN PING TOKEN PHASE STUCK PID HIGH RECALL ASKED  (7 spare)
     entry (8 words, one line)     SEQ ID RUN STATE SINCE LIMIT SUM BEAT
 
 SEQ is odd while an entry is rewritten. SUM = ID ^ RUN ^ SEQ is compared by the reader: on processors that reorder
@@ -30,7 +30,7 @@ WORDS = 8
 HEADER = 16
 """Words of a child's header."""
 
-BORN, PING, TOKEN, PHASE, STUCK, PID, HIGH, RECALL = range(8)
+BORN, PING, TOKEN, PHASE, STUCK, PID, HIGH, RECALL, ASKED = range(9)
 SEQ, ID, RUN, STATE, SINCE, LIMIT, SUM, BEAT = range(8)
 
 _TRIES = 50
@@ -153,6 +153,10 @@ class Board:
         """Ask the supervisor to end this process at ``by_ns`` (`boot_ns`): something in it cannot be stopped else."""
         self.words[STUCK] = by_ns
 
+    def ask_for_beat(self) -> None:
+        """The writer met trouble and claims nothing until a beat has passed: may it come soon (SPEC W4)."""
+        self.words[ASKED] = boot_ns()
+
     def publish(self, job_id: int, run: int, beat_ms: int) -> int:
         """Show a claimed run; returns its place. From one thread only. Raises `BoardFull`."""
         try:
@@ -214,6 +218,11 @@ class Board:
         """
         now = self.words[RECALL] = boot_ns()
         return now
+
+    @property
+    def asked_ns(self) -> int:
+        """When the writer last asked for an early beat (`boot_ns`); 0: never."""
+        return self.words[ASKED]
 
     def read(self, at: int) -> Entry | None:
         """One entry as it was at one moment; None: free, or rewritten while we read (such a run is new or over)."""

@@ -350,6 +350,7 @@ class Clerk(threading.Thread):
             return True
         self._ask_mine = True
         self.pulse_good = False  # no claim until a beat has passed (SPEC W4)
+        self._board.ask_for_beat()
         if not self._troubled:
             self._troubled = True
             log.warning("the database cannot be reached, trying again: %s", faults.explain(error))

@@ -141,7 +141,8 @@ class Runtime:
     def on_beat(self, sent_ns: int, ids: tuple[int, ...]) -> None:
         """These leases were renewed; and the database answers."""
         self._good_ns = max(self._good_ns, sent_ns)
-        self.clerk.pulse_good = True
+        if sent_ns > self.board.asked_ns:
+            self.clerk.pulse_good = True
         for held in self.room.by_id(ids) if ids else ():
             held.beaten_ns = max(held.beaten_ns, sent_ns)
 

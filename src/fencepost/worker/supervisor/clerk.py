@@ -31,6 +31,9 @@ log = logging.getLogger("fencepost.supervisor")
 _GLANCE_S = 1.0
 """How often it looks whether some lease wants beats more often than the worker's own interval."""
 
+_EARLY_S = 0.5
+"""A child that met trouble claims nothing until a beat has passed; so often at most is one sent early for it."""
+
 _RETRY_S = 0.25
 _SOON_S = 0.05
 
@@ -93,7 +96,7 @@ class Clerk(threading.Thread):
         self._troubled_since: float | None = None
         self._good_at_ns = boot_ns()
         self._outage_told = False
-        self._beat_at = time.monotonic()
+        self._beat_at = self._tried_at = time.monotonic()
 
     # ------------------------------------------------------------------------------------------------ from the watch
 
@@ -133,7 +136,7 @@ class Clerk(threading.Thread):
 
     def _until_next(self) -> float:
         until_beat = max(0.0, self._beat_at - time.monotonic())
-        return min(until_beat, _RETRY_S if self._open else _GLANCE_S)
+        return min(until_beat, _RETRY_S if self._open or self._troubled_since is not None else _GLANCE_S)
 
     def _work(self) -> None:
         """The beat first, if it is due: it is what time presses for."""
@@ -178,8 +181,11 @@ class Clerk(threading.Thread):
         wanted = shortest_ms((child.board for child in children), self._settings.beat_ms) / 1000
         if wanted < usual:
             self._beat_at = min(self._beat_at, now + wanted / 2)
+        if any(child.board.asked_ns > self._good_at_ns for child in children):
+            self._beat_at = min(self._beat_at, self._tried_at + _EARLY_S)
         if now < self._beat_at:
             return
+        self._tried_at = now
         self._beat_at = now + min(usual, wanted)
         if not self._attempt(lambda: self._beat(children)):
             self._beat_at = time.monotonic() + min(_GLANCE_S, usual / 5)
