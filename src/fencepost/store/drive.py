@@ -19,7 +19,7 @@ def run(conn: psycopg.Connection[Any], flow: Flow[T]) -> T:
             try:
                 with conn.cursor(row_factory=psycopg.rows.tuple_row) as cursor:
                     cursor.execute(stmt.sql, stmt.params)
-                    rows: Rows = cursor.fetchall() if cursor.description else []
+                    rows: Rows = cursor.fetchall() if _answers(cursor) else []
             except Exception as error:  # noqa: BLE001 - the flow decides what it means
                 stmt = flow.throw(error)
             else:
@@ -37,7 +37,7 @@ async def arun(conn: psycopg.AsyncConnection[Any], flow: Flow[T]) -> T:
             try:
                 async with conn.cursor(row_factory=psycopg.rows.tuple_row) as cursor:
                     await cursor.execute(stmt.sql, stmt.params)
-                    rows: Rows = await cursor.fetchall() if cursor.description else []
+                    rows: Rows = await cursor.fetchall() if _answers(cursor) else []
             except Exception as error:  # noqa: BLE001 - the flow decides what it means
                 stmt = flow.throw(error)
             else:
@@ -45,3 +45,8 @@ async def arun(conn: psycopg.AsyncConnection[Any], flow: Flow[T]) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
+
+
+def _answers(cursor: psycopg.Cursor[Any] | psycopg.AsyncCursor[Any]) -> bool:
+    """Whether there are rows to fetch. In the caller's pipeline the answer is still on its way: fetching waits for it."""
+    return cursor.pgresult is None or cursor.description is not None

@@ -2,6 +2,7 @@
 -- gives:  a row per group (queue, state, label, jobs)
 -- locks:  none
 --
+-- `offset 0` makes each ended job be looked up by its id: a join would read the whole identity table.
 -- The labels are those of the view `jobs`, written for each place so that no row is joined to the places where it is not.
 with waiting as (
   select r.id, r.queue, r.attempts, r.crashes, 'ready' as place, r.run_at
@@ -31,6 +32,6 @@ with waiting as (
   union all
   select j.queue, o.state, o.state
     from (select id, state from {schema}.outcome order by id desc limit %(most)s::int) o
-    join {schema}.job j on j.id = o.id
+   cross join lateral (select j.queue from {schema}.job j where j.id = o.id offset 0) j
 )
 select queue, state, label, count(*) from labelled group by queue, state, label order by queue, state, label

@@ -7,7 +7,7 @@ select j.id, j.job_id, j.task, j.version, j.queue, j.state, j.label, j.priority,
        left(j.last_error, 300), j.created_at, j.run_at, j.heartbeat_at, j.next_retry_at, j.finished_at, j.tags
   from {schema}.outcome x cross join lateral (select * from {schema}.jobs v where v.id = x.id offset 0) j
  where x.state = %(state)s::text and x.state <> 'succeeded'
-   and (%(before)s::bigint is null or x.id < %(before)s::bigint)
+   and x.id < coalesce(%(before)s::bigint, 9223372036854775807)
    and (%(queue)s::text is null or j.queue = %(queue)s::text)
    and (%(task)s::text is null or j.task = %(task)s::text)
    and (%(label)s::text is null or j.label = %(label)s::text)

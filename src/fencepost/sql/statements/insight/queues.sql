@@ -2,6 +2,7 @@
 -- gives:  a row per queue, the columns of QueueView. Counts stop at p_most rows a place; `capped` says so
 -- locks:  none
 --
+-- The order of each count is the index's: without it, one large queue is read whole to count each small one.
 -- `step` walks the claim's index from group to group (queue, tenant, priority), so that a queue's name and its oldest due
 -- job cost a few reads whatever the backlog.
 with recursive step as (
@@ -42,7 +43,9 @@ select n.name, coalesce(q.paused, false), coalesce(q.fair, false), q.paused_at, 
   left join aside on aside.queue = n.name
   left join busy on busy.queue = n.name
  cross join lateral (
-   select count(*) as n from (select from {schema}.ready r where r.queue = n.name limit %(most)s::int) c) w
+   select count(*) as n
+     from (select from {schema}.ready r where r.queue = n.name
+            order by r.queue, r.fair_key, r.priority desc, r.run_at, r.id limit %(most)s::int) c) w
   left join lateral (
    select x.actor, x.reason from {schema}.audit x
     where x.action = 'pause' and x.target = n.name order by x.n desc limit 1) a on q.paused
