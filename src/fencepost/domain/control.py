@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta
+from typing import Any
 
 from fencepost.domain.failure import usable_code
 from fencepost.errors import UsageError
@@ -56,6 +57,16 @@ class Control(Exception):  # noqa: N818 - control flow, not an error
         self.text = text
         if code is not None and usable_code(code):
             self.code = code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # not by way of __init__, whose arguments are not kept: raised in a process pool, it must come out as what it is
+        return _restored, (type(self), self.args, dict(vars(self)))
+
+
+def _restored(kind: type[Control], args: tuple[Any, ...], state: dict[str, Any]) -> Control:
+    error = kind.__new__(kind, *args)
+    vars(error).update(state)
+    return error
 
 
 class RetryLater(Control):

@@ -38,7 +38,7 @@ def _number(value: float | timedelta) -> float:
 
 
 def _read(text: str) -> float:
-    squeezed = text[: 2 * _SHOWN].strip().lower()
+    squeezed = text.strip().lower() if len(text) <= 2 * _SHOWN else ""  # never half of what was written
     if _PLAIN.fullmatch(squeezed):
         return float(squeezed)
     total, end = 0.0, 0

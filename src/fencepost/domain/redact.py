@@ -19,14 +19,15 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from fencepost.domain.storable import said
+from fencepost.domain.storable import CUT, said, shortened
 from fencepost.domain.tokens import VENDOR, WEBHOOK, without_cards, without_private_keys
 from fencepost.errors import UsageError
 
 MASK = "[redacted]"
-MOST = 64 * 1024
-_CUT = " ... [cut]"
 _LEAST_SECRET = 6
+_LEAST_HALF = 4
+_PASSES = 3
+_MOST_CUTS = 20
 _LEAST_KEY = 3
 _DEEPEST = 50
 _MOST_VALUES = 20_000
@@ -66,6 +67,7 @@ _PROSE = frozenset({
     "it", "may", "missing", "must", "no", "not", "of", "optional", "required", "should", "str", "string", "the", "this",
     "too", "value", "was", "were", "wrong",
 })  # fmt: skip
+_LAST_WORD = re.compile(r"^.*[._\- ]", re.DOTALL)
 _SQUEEZE = str.maketrans("", "", "_-. ")
 _TRIVIAL = re.compile(
     r"""(?:\\?["'])?(?:|none|null|nil|true|false|undefined|\[redacted\]|\*{1,60}|<(?:hidden|masked|none|redacted|unset)>"""
@@ -73,22 +75,26 @@ _TRIVIAL = re.compile(
     re.IGNORECASE,
 )
 _HEAD = re.compile(
-    r"""(?<![\w.\-])(?P<name>\w[\w.\-]{2,}+)(?P<close>\\{0,3}["']\]?|\])?"""
+    r"""(?<![\w.\-])-{0,2}(?P<name>\w[\w.\-]{2,}+)(?P<close>\\{0,3}["']\]?|\])?"""
     r"""(?P<sign>[ \t]{0,3}(?:=>|:=|==|=|:(?![:/]))[ \t]{0,3})(?:[bru](?=["']))?"""
 )
 _VALUE = re.compile(
-    r"""(?:(?:bearer|basic|token|digest|apikey|negotiate)[ ]{1,3}[^\s"',;&\\]{1,8000}"""
-    r"""|\\{1,3}"[^"\n]{0,8000}?\\{1,3}"|"(?:[^"\\\n]|\\.){0,8000}+"?|'(?:[^'\\\n]|\\.|''){0,8000}+'?"""
-    r"""|\[redacted\]|[(\[{][^()\[\]{}\n]{0,2000}[)\]}]|(?![(\[{])[^\s"',;&<>)}\]]{1,8000})""",
+    r"""(?:(?:bearer|basic|token|digest|apikey|negotiate)[ ]{1,3}[^\s"',;&\\]++"""
+    r"""|\\"(?:[^"\\\n]|\\\\(?:\\.|[^"\n])?|\\[^"\\\n])*+(?:\\")?"""  # JSON inside a JSON text
+    r"""|\\{2,3}"[^"\n]*?\\{1,3}"|\\{2,3}"[^"\n]*+"""  # and inside that
+    r"""|"(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.|'')*+'?"""
+    r"""|\[redacted\]|(?![(\[{])[^\s"',;&<>)}\]]++)""",
     re.IGNORECASE,
 )
+_BRACKETS = re.compile(r""""(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?|[()\[\]{}\n]""")
 _HEADERS = re.compile(
     r"(?P<name>(?=[scpax])(?<![\w\-])(?:set-cookie2?|cookie|(?:proxy-)?authorization|x-(?!idempotency)[\w\-]{0,30}(?:token|key|secret|auth))"
-    r"[ \t]{0,3}:[ \t]{0,3})(?P<value>[^\s\"'][^\r\n\"']{0,8000})",
+    r"[ \t]{0,3}:[ \t]{0,3})(?P<value>[^\s\"'][^\r\n\"']*+)",
     re.IGNORECASE,
 )
 _USERINFO = re.compile(
-    r"(?P<name>(?<![\w+.\-])[a-z][\w+.\-]{1,30}://[^\s/:@\"'<>]{0,200}:)(?P<value>[^\s/\"'<>]{1,1000})(?=@)",
+    r"(?P<name>(?<![\w+.\-])[a-z][\w+.\-]{1,30}://[^\s/:@\"'<>]{0,200}:)"
+    r"(?P<value>[^\s/\"'<>]{1,1000}|(?![0-9]{1,5}[/?#]|[0-9a-f:.]{1,50}\])[^\s\"'<>]{1,200})(?=@)",
     re.IGNORECASE,
 )
 _TOKEN_INFO = re.compile(
@@ -96,12 +102,16 @@ _TOKEN_INFO = re.compile(
     re.IGNORECASE,
 )
 _SCHEME = re.compile(
-    r"(?P<name>(?=b)(?<!\w)(?:bearer|basic)[ ]{1,3})(?P<value>[A-Za-z0-9._~+/\-]{6,8000}={0,3})", re.IGNORECASE
+    r"(?P<name>(?=b)(?<!\w)(?:bearer|basic)[ ]{1,3})(?P<value>[A-Za-z0-9._~+/\-]{6,}+={0,3})", re.IGNORECASE
 )
-_XML = re.compile(r"(?P<name><(?P<tag>[\w:.\-]{1,80})(?:\s[^<>]{0,200})?>)(?P<value>[^<>]{1,8000})(?=</)")
+_XML = re.compile(r"(?P<name><(?P<tag>[\w:.\-]{1,80})(?:\s[^<>]{0,200})?>)(?P<value>[^<>]++)(?=</|<?\Z)")
+_QUOTED = r"""(?P<value>"(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?"""
 _OPTION = re.compile(
-    r"(?P<name>(?<!\S)--?(?P<tag>[a-z][\w\-]{1,40})[ ]{1,3})(?P<value>[^\s\-\"'][^\s\"']{2,1000})", re.IGNORECASE
+    r"""(?P<name>(?<![^\s"'])--?(?P<tag>[a-z][\w\-]{1,40})(?:[ ]{1,3}|["'],[ ]?(?=["'])))"""
+    rf"""{_QUOTED}|[^\s\-"'][^\s"']{{2,}}+)""",
+    re.IGNORECASE,
 )
+_PAIR = re.compile(rf"""(?P<name>\(b?(?P<mark>["'])(?P<tag>[\w.\-]{{3,80}})(?P=mark),[ ]?b?){_QUOTED})(?=\)|\Z)""")
 _WORDLIKE = re.compile(r"(?:[A-Za-z]?[a-z]*|[A-Z]+)(?:[\-_/.][a-z]+){0,10}[.,;:=!?]{0,3}")
 _LONGEST_WORD = 24
 
@@ -141,19 +151,11 @@ class Redactor:
 
     def text(self, value: str) -> str:
         """``value`` with its secrets masked, cut at 64 KiB. Masking it again changes nothing."""
-        masked = _shortened(value if type(value) is str else said(value))
-        for secret in self._secrets:
-            masked = masked.replace(secret, MASK)
-        masked = without_private_keys(masked, MASK)
-        if ":" in masked:
-            masked = _HEADERS.sub(_keep_name, masked)
-        if "://" in masked:
-            for pattern in (_USERINFO, _TOKEN_INFO, WEBHOOK):
-                masked = pattern.sub(_keep_name, masked)
-        masked = self._named(masked)
-        masked = _SCHEME.sub(_mask_scheme, masked)
-        masked = VENDOR.sub(MASK, masked)
-        masked = without_cards(masked, MASK)
+        masked = shortened(value if type(value) is str else said(value))
+        for _ in range(_PASSES):  # where one was masked, the next begins; a text without secrets is looked at once
+            before, masked = masked, shortened(self._masked(masked))
+            if masked == before:
+                break
         for own in self._patterns:
             masked = own.sub(MASK, masked)
         if self._hook is None:
@@ -163,6 +165,18 @@ class Redactor:
         except Exception:  # noqa: BLE001 - rather nothing than a secret
             return _HIDDEN
         return hooked if type(hooked) is str else _HIDDEN
+
+    def _masked(self, text: str) -> str:
+        masked = without_private_keys(self._without_secrets(text), MASK)
+        if ":" in masked:
+            masked = _HEADERS.sub(_keep_name, masked)
+        if "://" in masked:
+            for pattern in (_USERINFO, _TOKEN_INFO, WEBHOOK):
+                masked = pattern.sub(_keep_name, masked)
+        masked = self._named(masked)
+        masked = _SCHEME.sub(_mask_scheme, masked)
+        masked = VENDOR.sub(MASK, masked)
+        return without_cards(masked, MASK)
 
     def value(self, value: Any) -> Any:
         """A JSON-like copy of ``value``: values of telling keys masked whole, texts masked inside.
@@ -174,10 +188,24 @@ class Redactor:
 
     def is_telling(self, name: str) -> bool:
         """Whether a field of this name holds a secret."""
-        return self._tells(name) or _squeezed(name) in _WEAK
+        return self._tells(name) or _is_weak(name)
 
     def _tells(self, name: str) -> bool:
         return _is_telling(name[-100:]) or (bool(self._keys) and _squeezed(name) in self._keys)
+
+    def _without_secrets(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        if not self._secrets or CUT not in text:
+            return text
+        parts = text.split(CUT, _MOST_CUTS)
+        for place, part in enumerate(parts[:-1]):
+            for secret in self._secrets:  # of one that has gaps inside, half may be left before a cut
+                half = next((n for n in range(len(secret) - 1, _LEAST_HALF - 1, -1) if part.endswith(secret[:n])), 0)
+                if half:
+                    parts[place] = part[:-half] + MASK
+                    break
+        return CUT.join(parts)
 
     def _named(self, text: str) -> str:
         """Mask the values of telling names. By hand, since the pair inside ``error: password=x`` must be seen too."""
@@ -187,21 +215,22 @@ class Redactor:
             at = head.end()
             if not self._tells(head["name"]) and not _tells_weakly(head):
                 continue
-            found = _VALUE.match(text, at)
-            if found is None or _TRIVIAL.fullmatch(found[0]) or _is_sentence(head, found[0]):
+            end = _end_of_value(text, at)
+            value = text[at:end]
+            if _TRIVIAL.fullmatch(value) or _is_sentence(head, value):
                 continue
-            parts += (text[kept:at], _masked_value(found[0]))
-            kept = at = found.end()
+            parts += (text[kept:at], _masked_value(value))
+            kept = at = end
         masked = "".join((*parts, text[kept:])) if parts else text
-        for sign, pattern in (("</", _XML), ("-", _OPTION)):
+        for sign, pattern in (("</", _XML), ("-", _OPTION), ("(", _PAIR)):
             if sign in masked:
                 masked = pattern.sub(self._mask_if_telling, masked)
         return masked
 
     def _mask_if_telling(self, match: re.Match[str]) -> str:
-        if not self._tells(match["tag"]) or _TRIVIAL.fullmatch(match["value"]):
+        if not self.is_telling(match["tag"]) or _TRIVIAL.fullmatch(match["value"]):
             return match[0]
-        return match["name"] + MASK
+        return match["name"] + _masked_value(match["value"])
 
 
 class _Copy:
@@ -220,7 +249,7 @@ class _Copy:
         if isinstance(value, int | float):
             return self._number(value)
         if isinstance(value, Mapping):
-            return {key: self._field(said(key), inner, depth) for key, inner in value.items()}
+            return {self._key(key): self._field(said(key), inner, depth) for key, inner in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
             if isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[0], str | bytes):
                 return [self.of(value[0], depth + 1), self._field(_text(value[0]), value[1], depth)]
@@ -231,6 +260,9 @@ class _Copy:
         if self._redactor.is_telling(name) and value is not None and not isinstance(value, bool) and value != "":
             return MASK
         return self.of(value, depth + 1)
+
+    def _key(self, key: Any) -> Any:
+        return self._redactor.text(_text(key)) if isinstance(key, str | bytes) else key
 
     def _number(self, value: float) -> Any:
         if isinstance(value, int) and 10**12 <= abs(value) < 10**20 and self._redactor.text(str(value)) != str(value):
@@ -279,14 +311,6 @@ def _spellings(secret: Any) -> set[str]:
     return {form for form in forms if len(form) >= _LEAST_SECRET and form not in MASK}
 
 
-def _shortened(value: str) -> str:
-    if len(value) <= MOST:
-        return value
-    head = value[: MOST - len(_CUT)]
-    gap = max(head.rfind(" ", MOST - 8192), head.rfind("\n", MOST - 8192))
-    return head[: gap if gap > 0 else MOST - 8192] + _CUT
-
-
 def _squeezed(name: str) -> str:
     return name.lower().translate(_SQUEEZE)
 
@@ -307,7 +331,29 @@ def _is_chosen(squeezed: str) -> bool:
 
 def _tells_weakly(head: re.Match[str]) -> bool:
     direct = head["close"] is not None or head["sign"] == "="
-    return direct and _squeezed(head["name"].rpartition(".")[2]) in _WEAK
+    compound = "_" in head["name"] or "-" in head["name"]  # db_pass: more than a word
+    return (direct or compound) and _is_weak(head["name"])
+
+
+def _is_weak(name: str) -> bool:
+    """``pass``, and ``DB_PASS``, but not ``bypass``."""
+    return _LAST_WORD.sub("", name[-100:]).lower().rstrip("0123456789") in _WEAK
+
+
+def _end_of_value(text: str, at: int) -> int:
+    """Where the value that begins here ends; a bracketed one with its last bracket, or with its line if that was cut off."""
+    if text[at : at + 1] not in ("(", "[", "{") or text.startswith(MASK, at):
+        found = _VALUE.match(text, at)
+        return at if found is None else found.end()
+    depth = 0
+    for mark in _BRACKETS.finditer(text, at):
+        if mark[0] == "\n":
+            return mark.start()
+        if mark[0][0] not in "\"'":
+            depth += 1 if mark[0] in "([{" else -1
+        if depth == 0:
+            return mark.end()
+    return len(text)
 
 
 def _is_sentence(head: re.Match[str], value: str) -> bool:

@@ -14,7 +14,9 @@ from typing import Any
 
 from fencepost.domain.limits import ERROR_BYTES, NOTE_CHARS
 
-_CUT = " ... [cut]"
+CUT = " ... [cut]"
+_GAPS = (" \n", "\"',;&<>(){[")  # the second in JSON and URLs without white space; never inside the mask of `redact`
+_GAP_WITHIN = 8192
 _CUT_HEAD = "[cut] ... "
 _NEWLINE = re.compile("\r\n?|[\x85\u2028\u2029]")
 # controls but tab and line feed, what changes the direction of text (CVE-2021-42574), half characters
@@ -42,8 +44,8 @@ def text(value: str, limit: int = ERROR_BYTES) -> str:
     encoded = clean.encode("utf-8", "replace")
     if len(head) == len(whole) and len(encoded) <= limit:
         return clean
-    room = max(0, limit - len(_CUT))
-    return encoded[:room].decode("utf-8", "ignore") + _CUT[: limit - min(room, len(encoded))]
+    room = max(0, limit - len(CUT))
+    return encoded[:room].decode("utf-8", "ignore") + CUT[: limit - min(room, len(encoded))]
 
 
 def said(error: Any) -> str:
@@ -53,8 +55,20 @@ def said(error: Any) -> str:
             spoken = speak(error)
         except BaseException:  # noqa: BLE001, S112 - a broken __str__ must not hide the error itself
             continue
-        return _plain(spoken)[:NOTE_CHARS]
+        return shortened(_plain(spoken))
     return _SILENT
+
+
+def shortened(value: str) -> str:
+    """The first 64 Ki characters at most, cut at a gap between words, so that no half of a secret is left."""
+    if len(value) <= NOTE_CHARS:
+        return value
+    head, least = value[: NOTE_CHARS - len(CUT)], NOTE_CHARS - _GAP_WITHIN
+    for marks in _GAPS:
+        gap = max(head.rfind(mark, least) for mark in marks)
+        if gap > 0:
+            return head[:gap] + CUT
+    return head[:least] + CUT
 
 
 def type_name(error: Any) -> str:
@@ -140,7 +154,7 @@ def _head(error: BaseException, redact: Redact) -> str:
         parts += [f"  | {type_name(one)}: {_masked(said(one), redact)[:_MEMBER_CHARS]}" for one in inner]
         if count > len(inner):
             parts.append(f"  | and {count - len(inner)} more")
-    return _masked("\n".join(parts)[:NOTE_CHARS], redact)
+    return _masked(shortened("\n".join(parts)), redact)
 
 
 def _frames(error: BaseException, redact: Redact) -> str:

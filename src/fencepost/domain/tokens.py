@@ -65,8 +65,8 @@ _VENDORS = (
     r"fm[12]_[A-Za-z0-9+/=_\-]{30,600}",  # Fly
     rf"phc_{_W}{{30,60}}",  # PostHog
 )
-VENDOR = re.compile(rf"(?=[A-Za-z0-9])(?<![A-Za-z0-9_\-])(?:{'|'.join(_VENDORS)})")
-"""Tokens that can be known by how they begin."""
+VENDOR = re.compile(rf"(?=[A-Za-z0-9])(?<![A-Za-z0-9_\-])(?:{'|'.join(_VENDORS)}){_U}*+")
+"""Tokens that can be known by how they begin; whole, however long."""
 
 WEBHOOK = re.compile(
     r"(?P<name>\bhttps?://(?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks|"
@@ -88,17 +88,26 @@ _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\\ \
 
 def without_cards(text: str, mask: str) -> str:
     """Card numbers masked: the digits of a known issuer, of its length, with a right check digit (Luhn)."""
+    parts: list[str] = []
+    kept = at = 0
+    while (found := _CARD.search(text, at)) is not None:
+        length = _length_of_card(found[0])
+        if length:
+            parts += (text[kept : found.start()], mask)
+            kept = at = found.start() + length
+        else:  # a date or an amount may stand before the card
+            at = found.start() + len(_DIGITS.split(found[0], maxsplit=1)[0])
+    return "".join((*parts, text[kept:])) if parts else text
 
-    def judge(match: re.Match[str]) -> str:
-        pieces = _DIGITS.split(match[0])  # digits, separator, digits, ...: a date or amount may stand beside the card
-        for first in range(0, len(pieces), 2):
-            for last in range(len(pieces), first, -2):
-                digits = "".join(pieces[first:last:2])
-                if _ISSUER.fullmatch(digits) and _luhn(digits):
-                    return "".join(pieces[:first]) + mask + "".join(pieces[last:])
-        return match[0]
 
-    return _CARD.sub(judge, text)
+def _length_of_card(run: str) -> int:
+    """Of the card at the beginning of this run of digits, its separators included; 0: there is none."""
+    pieces = _DIGITS.split(run)  # digits, separator, digits, ...: a date or an amount may follow the card
+    for last in range(len(pieces), 0, -2):
+        digits = "".join(pieces[0:last:2])
+        if _ISSUER.fullmatch(digits) and _luhn(digits):
+            return len("".join(pieces[:last]))
+    return 0
 
 
 def without_private_keys(text: str, mask: str) -> str:
@@ -107,8 +116,11 @@ def without_private_keys(text: str, mask: str) -> str:
         return text
     parts: list[str] = []
     at = 0
+    begin = PEM_BEGIN.search(text)
     while True:
-        begin, end = PEM_BEGIN.search(text, at), PEM_END.search(text, at)
+        if begin is not None and begin.start() < at:  # else it still lies ahead: looking again would be quadratic
+            begin = PEM_BEGIN.search(text, at)
+        end = PEM_END.search(text, at)
         if begin is None and end is None:
             return "".join((*parts, text[at:]))
         if end is not None and (begin is None or end.start() < begin.start()):

@@ -1,0 +1,25 @@
+"""A run that ended, and what is proposed for it: for tests of the decision."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+
+from fencepost.domain.decide import RunFacts, decide
+from fencepost.domain.failure import ErrorClass, Failure
+from fencepost.domain.outcome import Outcome, Raised, Settlement
+from fencepost.domain.policy import RetryPolicy
+
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
+FIRST = RunFacts(attempts=1, max_attempts=5, snoozes=0, at_most_once=False, created_at=NOW)
+EVEN = RetryPolicy(jitter=0)
+
+
+def failure(kind: ErrorClass, code: str = "X", text: str = "boom", asked: float | None = None) -> Raised:
+    return Raised(Failure(code=code, kind=kind, text=text, retry_after_s=asked))
+
+
+def proposed(
+    outcome: Outcome, run: RunFacts = FIRST, policy: RetryPolicy = EVEN, now: datetime = NOW, seed: int = 1
+) -> Settlement:
+    return decide(run, outcome, policy, now, random.Random(seed))
