@@ -242,3 +242,22 @@ def test_a_completion_that_cannot_have_the_gate_leaves_the_slot_for_later(breakp
     breakpoints.ask("select fencepost.promote_v1(10)")
     assert breakpoints.ask(CLAIM.format(token=3)) == [(2, 1)]
     clean(breakpoints)
+
+
+@pytest.mark.spec("Q3", "C3")
+def test_a_job_that_is_purged_after_the_look_of_its_batch_comes_back_under_an_id_of_its_own(
+    breakpoints: Breakpoints,
+) -> None:
+    """An id that came again would start its run counts again, under the old job's audit: (id, run_count) is for one run."""
+    for job_id in ("a", "b"):
+        breakpoints.ask(enqueue(job_id))
+        breakpoints.ask(f"select fencepost.cancel_v1('{job_id}')")
+    batch = "select answer from fencepost.enqueue_v1('{a,b}', '{t,t}', array['{}', '{}'])"
+
+    with breakpoints.stopped("enqueue.looked", batch) as call:  # at a; the batch has looked at b too
+        breakpoints.ask("update fencepost.outcome set purge_at = now() where id = 2")
+        assert breakpoints.ask("select fencepost.purge_v1(10)") == [(1,)]
+
+    assert call.rows == [("resubmitted",), ("created",)]
+    assert breakpoints.ask("select job_id from fencepost.job where id <= 2") == [("a",)]
+    clean(breakpoints)

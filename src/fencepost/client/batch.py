@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from uuid import UUID
 
 from fencepost.domain.job import Answer, Enqueued, NewJob
@@ -60,10 +59,13 @@ class Batch:
         ]
 
 
-def batch(jobs: Iterable[Any]) -> Batch:
-    """Name the jobs that have no job_id. Raises UsageError for anything that is no NewJob, before anything is sent."""
+def batch(jobs: object) -> Batch:
+    """Name the jobs that have no job_id. UsageError for what is no list of NewJob, before anything is sent."""
     named: list[NewJob] = []
     ours: set[str] = set()
+    if not isinstance(jobs, Iterable):
+        message = f"enqueue_many(...) takes a list of jobs made by task.new(...), not {type(jobs).__name__}"
+        raise UsageError(message)
     for position, job in enumerate(jobs):
         if not isinstance(job, NewJob):
             message = f"item {position} must be a job made by task.new(...), not {type(job).__name__}"

@@ -109,7 +109,8 @@ def translate(error: BaseException) -> FencepostError:
     state = sqlstate(error)
     if state in _NO_SCHEMA:
         return SchemaError(
-            f"fencepost's schema is missing or older than this program: run fencepost migrate ({explain(error)})"
+            "fencepost's schema is missing or of another release: run fencepost migrate, "
+            f"or, if it is newer than this program, install a newer fencepost ({explain(error)})"
         )
     if state == _FORBIDDEN:
         return DatabaseError(f"this database role may not do that, grant it: {explain(error)}")

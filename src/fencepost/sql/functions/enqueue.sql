@@ -10,31 +10,51 @@ CREATE OR REPLACE FUNCTION {schema}.enqueue(
 ) LANGUAGE plpgsql AS $$
 DECLARE
   v_opts jsonb;
+  v_field text;
+  v_most int;
 BEGIN
-  IF p_task IS NULL OR length(p_task) NOT BETWEEN 1 AND 128 THEN
-    RAISE EXCEPTION 'fencepost.enqueue: p_task must name a task in 1 to 128 characters' USING ERRCODE = '22023';
+  IF p_task IS NULL THEN
+    RAISE EXCEPTION 'fencepost.enqueue: p_task must name a task' USING ERRCODE = '22023';
+  END IF;
+  -- What no Python program could name or read back is refused here, as it is there.
+  SELECT f.field, f.most INTO v_field, v_most
+    FROM (VALUES ('p_task', p_task, 128), ('p_queue', p_queue, 128), ('p_job_id', p_job_id, 512),
+                 ('p_unique_key', p_unique_key, 512), ('p_concurrency_key', p_concurrency_key, 512),
+                 ('p_tenant', p_tenant, 512)) AS f(field, value, most)
+   WHERE length(f.value) NOT BETWEEN 1 AND f.most OR f.value ~ '^[[:space:]]|[[:space:]]$|[[:cntrl:]]' LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencepost.enqueue: % must have 1 to % printable characters, without white space at its ends',
+      v_field, v_most USING ERRCODE = '22023';
   END IF;
   IF p_payload IS NULL OR jsonb_typeof(p_payload) <> 'object' OR octet_length(p_payload::text) > 262144 THEN
     RAISE EXCEPTION 'fencepost.enqueue: p_payload must be a JSON object of arguments of at most 256 KiB'
       USING ERRCODE = '22023';
   END IF;
-  IF length(p_queue) NOT BETWEEN 1 AND 128 THEN
-    RAISE EXCEPTION 'fencepost.enqueue: p_queue must have 1 to 128 characters' USING ERRCODE = '22023';
+  IF jsonb_typeof(p_meta) NOT IN ('object', 'null') OR octet_length(p_meta::text) > 8192 THEN
+    RAISE EXCEPTION 'fencepost.enqueue: p_meta must be a JSON object of at most 8 KiB' USING ERRCODE = '22023';
   END IF;
-  IF length(p_job_id) NOT BETWEEN 1 AND 512 THEN
-    RAISE EXCEPTION 'fencepost.enqueue: p_job_id must have 1 to 512 characters' USING ERRCODE = '22023';
-  END IF;
-  IF length(p_unique_key) NOT BETWEEN 1 AND 512 THEN
-    RAISE EXCEPTION 'fencepost.enqueue: p_unique_key must have 1 to 512 characters' USING ERRCODE = '22023';
-  END IF;
-  IF length(p_concurrency_key) NOT BETWEEN 1 AND 512 THEN
-    RAISE EXCEPTION 'fencepost.enqueue: p_concurrency_key must have 1 to 512 characters' USING ERRCODE = '22023';
+  IF array_ndims(p_tags) > 1 OR cardinality(p_tags) > 20 OR EXISTS (
+       SELECT FROM unnest(p_tags) AS t(tag)
+        WHERE t.tag IS NULL OR length(t.tag) NOT BETWEEN 1 AND 100
+              OR t.tag ~ '^[[:space:]]|[[:space:]]$|[[:cntrl:]]') THEN
+    RAISE EXCEPTION 'fencepost.enqueue: p_tags must be at most 20 words of 1 to 100 printable characters'
+      USING ERRCODE = '22023';
   END IF;
   IF p_run_at IS NOT NULL AND p_delay_s IS NOT NULL THEN
     RAISE EXCEPTION 'fencepost.enqueue: give p_run_at or p_delay_s, not both' USING ERRCODE = '22023';
   END IF;
-  IF NOT isfinite(p_run_at) OR NOT isfinite(p_start_by) OR NOT isfinite(p_finish_by) THEN
-    RAISE EXCEPTION 'fencepost.enqueue: p_run_at, p_start_by and p_finish_by must be finite' USING ERRCODE = '22023';
+  SELECT f.field INTO v_field
+    FROM (VALUES ('p_run_at', p_run_at), ('p_start_by', p_start_by), ('p_finish_by', p_finish_by)) AS f(field, value)
+   WHERE f.value < timestamptz '1970-01-01 00:00:00+00' OR f.value >= timestamptz '10000-01-01 00:00:00+00' LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencepost.enqueue: % must lie between the years 1970 and 9999', v_field USING ERRCODE = '22023';
+  END IF;
+  IF p_finish_by <= p_start_by OR p_finish_by <= p_run_at THEN
+    RAISE EXCEPTION 'fencepost.enqueue: p_finish_by must be later than p_start_by and p_run_at'
+      USING ERRCODE = '22023';
+  END IF;
+  IF p_start_by < p_run_at THEN
+    RAISE EXCEPTION 'fencepost.enqueue: p_start_by must not be earlier than p_run_at' USING ERRCODE = '22023';
   END IF;
   IF p_delay_s NOT BETWEEN 0 AND 315360000 THEN
     RAISE EXCEPTION 'fencepost.enqueue: p_delay_s must be 0 to 315360000 seconds' USING ERRCODE = '22023';

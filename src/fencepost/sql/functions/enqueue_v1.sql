@@ -56,8 +56,9 @@ BEGIN
         SELECT l.* FROM {schema}._enqueue_look(v_take, v_id, p_job_id, p_task, p_payload, p_unique_key, p_on_terminal) l
       LOOP
         v_take[v_x.ord] := v_x.answer IN ('new', 'again');
-        CONTINUE WHEN v_x.answer = 'new';
         v_bulk := v_bulk AND v_x.answer <> 'again';
+        -- an ended job may be purged before it is revived; the new one must not get its id and run counts again
+        CONTINUE WHEN v_take[v_x.ord];
         v_id[v_x.ord] := v_x.id;
         v_answer[v_x.ord] := v_x.answer;
         v_holder[v_x.ord] := v_x.holder;
