@@ -69,7 +69,7 @@ async def a02_no_pair_of_operations_deadlocks(s: Store, c: Conn) -> None:
     async def beat_backwards(k: Conn) -> None:
         await s.beat(k, 700_000, held[::-1])
 
-    assert await s.race(1.5, work, work, cancel, cancel, purge, again, beat, beat_backwards) == 0
+    assert await s.race(1.5, work, work, cancel, cancel, purge, again, beat, beat_backwards) == []
     assert await s.fsck(c) == []
 
 
@@ -92,7 +92,7 @@ async def a03_enqueue_answers_every_input_in_order(s: Store, c: Conn) -> None:
         answers = await s.enq(k, [f"p{x}" for x in numbers], keys=[f"K{x % 5}" for x in numbers])
         empty += sum(answer is None for answer in answers)
 
-    assert await s.race(1.2, work, purge, purge, enqueue, enqueue, enqueue) == 0
+    assert await s.race(1.2, work, purge, purge, enqueue, enqueue, enqueue) == []
     assert empty == 0
     assert await s.fsck(c) == []
 
@@ -139,7 +139,7 @@ async def a06_a_gate_row_that_vanishes_loses_no_job(s: Store, c: Conn) -> None:
     async def careless(k: Conn) -> None:
         await k.execute("delete from fencepost.gate where used = 0")
 
-    assert await s.race(1.0, work, work, sweep) == 0
+    assert await s.race(1.0, work, work, sweep) == []
     await s.race(1.0, work, work, careless, careless)
     assert [row for row in await s.fsck(c) if row["what"] != "gate"] == []
 

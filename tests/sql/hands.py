@@ -205,18 +205,17 @@ class Store:
     async def fsck(self, c: Conn) -> list[Row]:
         return await c.fetch("select * from fencepost.fsck")
 
-    async def race(self, seconds: float, *steps: Callable[[Conn], Awaitable[object]]) -> int:
-        """Run steps in loops on connections of their own; how many ended in a deadlock or a lock timeout."""
-        clashes, end = 0, time.monotonic() + seconds
+    async def race(self, seconds: float, *steps: Callable[[Conn], Awaitable[object]]) -> list[str]:
+        """Run steps in loops on connections of their own; what ended in a deadlock or a lock timeout, and where."""
+        clashes, end = list[str](), time.monotonic() + seconds
 
         async def loop(step: Callable[[Conn], Awaitable[object]]) -> None:
-            nonlocal clashes
             c = await self.conn()
             while time.monotonic() < end:
                 try:
                     await step(c)
-                except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable):
-                    clashes += 1
+                except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable) as error:
+                    clashes.append(f"{step.__name__}: {error} {error.diag.message_detail} {error.diag.context}")
 
         await asyncio.gather(*[loop(step) for step in steps])
         return clashes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -590,3 +591,27 @@ async def an_answer_of_enqueue_locks_nothing(s: Store, c: Conn) -> None:
     await c.execute("update fencepost.outcome set purge_at = now()")
     assert await soon(c.fetchval("select fencepost.purge_v1(10)")) == 1
     await caller.rollback()
+
+
+async def a_batch_is_taken_in_id_order_whatever_its_acts(s: Store, c: Conn) -> None:
+    """Q11: two statements end a mixed batch, one lock order holds for both; also where it is settled one by one."""
+    await s.enq(c, ["a", "b"])
+    rows = await s.claim(c, 1)
+    other = await s.conn()
+    await other.begin()
+    await other.execute("select from fencepost.running where id = $1 for update", rows[0]["id"])
+
+    settling = asyncio.create_task(s.settle(await s.conn(), 1, rows, ["retry", "succeed"]))
+    while not await c.fetchval("select count(*) from pg_locks where not granted"):
+        await asyncio.sleep(0.005)
+    free = await c.fetch("select id from fencepost.running for update skip locked")
+    await other.rollback()
+
+    assert [row["id"] for row in free] == [rows[1]["id"]]
+    assert set((await settling).values()) == {"accepted"}
+
+    await s.enq(c, ["c", "d"])
+    backwards = [row for row in await s.claim(c, 1) if row["job_id"] in ("c", "d")][::-1]
+    told = await s.settle(c, 1, backwards, results=["no json", None])
+    assert list(told) == sorted(told)
+    assert await s.states(c, "c", "d") == ["succeeded", "failed"]

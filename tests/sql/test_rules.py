@@ -53,6 +53,7 @@ RULES = [
     pytest.param(r.a_late_write_of_an_earlier_run_changes_nothing, marks=pytest.mark.spec("C3", "L3")),
     pytest.param(r.a_key_limit_holds_without_its_gate_row, marks=pytest.mark.spec("C7")),
     pytest.param(r.an_answer_of_enqueue_locks_nothing, marks=pytest.mark.spec("Q11")),
+    pytest.param(r.a_batch_is_taken_in_id_order_whatever_its_acts, marks=pytest.mark.spec("Q11")),
 ]
 
 

@@ -20,6 +20,16 @@ DECLARE
   w_keyed bigint[];
   w_ckeys text[];
 BEGIN
+  -- 0. Two statements follow: rows of both kinds are locked first, so that the order is one over the whole batch.
+  IF p_act && ARRAY['succeed', 'fail', 'skip', 'doubt', 'cancel']
+     AND NOT p_act <@ ARRAY['succeed', 'fail', 'skip', 'doubt', 'cancel'] THEN
+    PERFORM FROM (SELECT u.id, u.rc, u.token FROM unnest(p_id, p_run_count, p_token) AS u(id, rc, token)
+                   ORDER BY u.id) u
+      CROSS JOIN LATERAL (
+        SELECT FROM {schema}.running y WHERE y.id = u.id AND y.run_count = u.rc AND y.token = u.token
+         LIMIT 1 FOR UPDATE) x;
+  END IF;
+
   -- 1. Ends: what the handler decided is final, no policy applies.
   IF p_act && ARRAY['succeed', 'fail', 'skip', 'doubt', 'cancel'] THEN
     WITH proposal AS (

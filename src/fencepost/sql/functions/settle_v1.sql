@@ -17,6 +17,7 @@ CREATE OR REPLACE FUNCTION {schema}.settle_v1(
 ) RETURNS TABLE (id bigint, answer text, state text) LANGUAGE plpgsql AS $$
 DECLARE
   v_token bigint[] := array_fill(p_token, ARRAY[cardinality(p_id)]);
+  k int;
 BEGIN
   IF p_defer THEN
     RETURN QUERY SELECT s.* FROM {schema}._settle(p_id, p_run_count, v_token, p_act, p_delay_s, p_code, p_error,
@@ -31,9 +32,9 @@ BEGIN
     NULL;
   END;
 
-  -- One by one: the offender alone gets an outcome made of constants. Slots are deferred, so that no gate is waited for
-  -- while others are held.
-  FOR k IN 1 .. cardinality(p_id) LOOP
+  -- One by one, in id order: the offender alone gets an outcome made of constants. Slots are deferred, so that no gate is
+  -- waited for while others are held.
+  FOR k IN SELECT u.k FROM unnest(p_id) WITH ORDINALITY AS u(id, k) ORDER BY u.id LOOP
     BEGIN
       RETURN QUERY SELECT s.* FROM {schema}._settle(
         p_id[k:k], p_run_count[k:k], v_token[k:k], p_act[k:k], p_delay_s[k:k], p_code[k:k], p_error[k:k], p_result[k:k],
