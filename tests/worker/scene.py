@@ -153,7 +153,7 @@ class Worker:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
                 cwd=HERE / "apps",
-                env={**os.environ, "SCENE_EVENTS": str(scene.events_file)},
+                env={**os.environ, "SCENE_EVENTS": str(scene.events_file), "PYTHONPATH": str(HERE.parent)},
             )
         self.pid = self.process.pid
 

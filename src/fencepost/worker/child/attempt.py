@@ -17,7 +17,7 @@ from fencepost.domain.limits import RESULT_BYTES
 from fencepost.domain.outcome import Done, Doubtful, Lost, Outcome, Raised, Released, Skipped, Snoozed, Stopped
 from fencepost.domain.pause import is_short
 from fencepost.domain.payload import encode
-from fencepost.domain.storable import said
+from fencepost.domain.storable import said, type_name
 from fencepost.domain.storable import text as storable
 from fencepost.errors import PayloadError
 from fencepost.tasks.context import CURRENT_JOB, JobContext
@@ -137,6 +137,7 @@ class Attempts:
         return body
 
     def _done(self, held: Held, job: JobContext, result: Any) -> Ended:
+        held.end()
         job.flush_progress()
         if held.why == TIMEOUT:  # it returned all the same, but too late: nobody may count on it
             return Ended(self._timed_out(held), job.stats_json())
@@ -147,11 +148,13 @@ class Attempts:
         try:
             text = encode(result, limit=RESULT_BYTES, what="the result")
         except BaseException as error:  # noqa: BLE001 - a result may be anything
-            failure = Failure(code="UNSTORABLE", kind=ErrorClass.PERMANENT, text=storable(said(error)))
+            told = self._text(error) or f"the result cannot be stored: {type_name(error)}"
+            failure = Failure(code="UNSTORABLE", kind=ErrorClass.PERMANENT, text=told)
             return Ended(Raised(failure), job.stats_json())
         return Ended(Done(text), job.stats_json())
 
     def _ended(self, held: Held, job: JobContext, error: BaseException) -> Ended:
+        held.end()
         job.flush_progress()
         return Ended(self._outcome(held, error), job.stats_json())
 

@@ -41,6 +41,7 @@ _PROMOTE = 1000
 _BLOCKED_S = 0.3
 _QUICK_S = 0.1  # so long after its last job an idle worker polls at a fast pace
 _FAST_S = 0.01
+_RETRY_MOST_S = 1.0  # the longest pause between two tries while the database is away
 _DEFAULT = RetryPolicy()
 
 
@@ -82,6 +83,7 @@ class Clerk(threading.Thread):
         self._after: dict[str, str] = {}
         self._last_work = 0.0
         self._troubled = False
+        self._failures = 0
         self._ask_mine = False
         self.claiming = True
         self.pulse_good = True
@@ -145,7 +147,9 @@ class Clerk(threading.Thread):
             except Exception as error:  # noqa: BLE001 - judged by kind
                 if self._give_up_on(error):
                     return
-                pause = 0.2
+                self._failures += 1
+                time.sleep(min(_RETRY_MOST_S, 0.1 * 2 ** min(self._failures, 8)) * self._rng.uniform(0.5, 1.0))
+                continue
             if not self._outbox:
                 self._wake.wait(pause)
             self._wake.clear()
@@ -154,6 +158,7 @@ class Clerk(threading.Thread):
     def _turn(self) -> float:
         """One round; the seconds until the next, unless something wakes us."""
         self._write()
+        self._mark_starts()
         self._send_progress()
         if self.ending or not self.claiming or not self.pulse_good:
             return 0.05
@@ -210,27 +215,33 @@ class Clerk(threading.Thread):
                 self.settle(held, Unknown(), None)
             else:
                 known.append(held)
-        self.room.add(self._mark_started(known))
+        self.room.add(known)
+        self._mark_starts()
 
     def _beat_ms(self, job: ClaimedJob) -> int:
         """The worker's interval, or oftener where the lease is shorter than it allows."""
         return min(self._settings.beat_ms, max(1, int(job.ttl_s * 1000 / 3)))
 
-    def _mark_started(self, runs: list[Held]) -> list[Held]:
+    def _mark_starts(self) -> None:
         """Bodies that must not run twice begin only after their start is durable (SPEC W12)."""
-        once = [h for h in runs if h.claimed.at_most_once or h.claimed.max_attempts == 1]
-        if not once:
-            return runs
-        for held in once:
-            self.room.held[held.fence.id, held.fence.run_count] = held
-        answers = self._wire.run(jobs.start(self._sql, self._token, [h.fence for h in once]))
-        refused = {h for h in once if answers.get(h.fence.id) != "ok"}
-        for held in refused:
-            if answers.get(held.fence.id) == "cancel":
+        runs = self.room.to_mark()
+        if not runs:
+            return
+        try:
+            answers = self._wire.run(jobs.start(self._sql, self._token, [held.fence for held in runs]))
+        except BaseException:
+            self.room.mark_later(runs)
+            raise
+        for held in runs:
+            answer = answers.get(held.fence.id)
+            if answer == "ok":
+                self.room.marked(held)
+                continue
+            self.room.not_marked(held)
+            if answer == "cancel":
                 self.settle(held, Stopped(), None)
             else:
                 self._drop(held)
-        return [h for h in runs if h not in refused]
 
     # ---------------------------------------------------------------------------------------------------------- outcomes
 
@@ -336,6 +347,7 @@ class Clerk(threading.Thread):
     # ------------------------------------------------------------------------------------------------------------ trouble
 
     def _calm(self) -> None:
+        self._failures = 0
         if self._troubled:
             self._troubled = False
             log.info("the database answers again")

@@ -43,11 +43,11 @@ class Channel:
                     self._rest = self._rest[_HEAD.size + size :]
                     found: dict[str, Any] = json.loads(data)
                     return found
-            if within is not None and not select.select([self.sock], [], [], within)[0]:
-                return None
             try:
+                if within is not None and not select.select([self.sock], [], [], within)[0]:
+                    return None
                 more = self.sock.recv(262_144)
-            except OSError as error:
+            except (OSError, ValueError) as error:  # the second: closed by another thread of ours
                 raise Gone from error
             if not more:
                 raise Gone

@@ -23,8 +23,8 @@ class Held:
     """Implements `tasks.context.RunHandle`. Read by several threads; each field has one writer at a time."""
 
     __slots__ = (
-        "abandoned", "at", "beaten_ns", "claimed", "fence", "interrupt", "limit", "limit_code", "lock", "progress",
-        "save", "started_at", "stopping", "task", "task_ref", "why",
+        "abandoned", "at", "beaten_ns", "claimed", "ended", "fence", "interrupt", "limit", "limit_code", "lock", "marked",
+        "progress", "save", "started_at", "stopping", "task", "task_ref", "told_at", "why",
     )  # fmt: skip
 
     def __init__(self, claimed: ClaimedJob, token: int, at: int, sent_ns: int, task: Task[..., object] | None) -> None:
@@ -32,6 +32,11 @@ class Held:
         self.fence = Fence(claimed.id, claimed.run_count, token)
         self.beaten_ns = sent_ns
         self.why: str | None = None
+        self.told_at = 0.0
+        self.ended = False
+        """The body is over; its outcome may still be on its way."""
+        self.marked = False
+        """Its start is in the database: it begins, or ends as a lost run does."""
         self.stopping = threading.Event()
         self.lock = threading.Lock()
         self.interrupt: Callable[[], object] | None = None
@@ -66,11 +71,11 @@ class Held:
     # --------------------------------------------------------------------------------------------------- for the worker
 
     def tell(self, why: str) -> bool:
-        """Tell the body to end for this reason; False if it was told before. From any thread."""
+        """Tell the body to end for this reason; False if it was told before, or is over. From any thread."""
         with self.lock:
-            if self.why is not None:
+            if self.why is not None or self.ended:
                 return False
-            self.why = why
+            self.why, self.told_at = why, time.monotonic()
             interrupt = self.interrupt
         self.stopping.set()
         if interrupt is not None:
@@ -84,6 +89,15 @@ class Held:
             told = self.why is not None
         if told and interrupt is not None:
             interrupt()
+
+    def end(self) -> None:
+        """The body is over: from now on no reason to end it can come true."""
+        with self.lock:
+            self.ended = True
+
+    def must_not_run_twice(self) -> bool:
+        """Whether its start must be durable before it begins (SPEC W12)."""
+        return self.claimed.at_most_once or self.claimed.max_attempts == 1
 
     def has_outlived(self, now_ns: int) -> bool:
         """Whether its lease must be taken for lost: measured from the *sending* of the last good beat (SPEC W5)."""

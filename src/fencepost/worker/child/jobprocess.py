@@ -7,6 +7,7 @@ runs in the main thread; a second thread hears what the worker says meanwhile.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import ctypes
 import os
 import signal
@@ -109,7 +110,7 @@ class _Server:
         if message["stopping"]:
             held.stopping.set()
         self._held = held
-        ended = self._attempts.run_sync(held)
+        ended = contextvars.Context().run(self._attempts.run_sync, held)
         self._held = None
         self._send({"what": "ended", "outcome": to_json(ended.outcome), "stats": ended.stats})
 

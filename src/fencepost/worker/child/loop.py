@@ -40,10 +40,10 @@ class AsyncBodies:
         self._loop.call_soon_threadsafe(self._start)
 
     def take_back(self) -> list[Held]:
-        """What has not been started, for instance because a handler blocks the loop."""
+        """What has not been started, for instance because a handler blocks the loop; not what is marked as started."""
         with self._lock:
-            waiting = list(self._inbox)
-            self._inbox.clear()
+            waiting = [held for held in self._inbox if not held.marked]
+            self._inbox = deque(held for held in self._inbox if held.marked)
         return waiting
 
     def _start(self) -> None:

@@ -65,10 +65,12 @@ class ProcessBodies:
             owner.kill()
 
     def run(self, owner: _Owner, held: Held) -> None:
-        """One job on one process, in its owner's thread."""
+        """One job on one process, in its owner's thread. Its clock starts when the process is there."""
+        missing = owner.prepare()
         if not self._begin(held):
             return
-        ended = owner.carry(held)
+        ended = owner.carry(held) if missing is None else owner.failed(held, missing)
+        held.end()
         self._finished(held, ended)
 
 
@@ -94,6 +96,18 @@ class _Owner(threading.Thread):
                 return
             self._room.run(self, held)
 
+    def prepare(self) -> Exception | None:
+        """Have a process that has imported the app; or what was in the way."""
+        try:
+            self._ready()
+        except (Gone, OSError, FencepostError) as error:
+            return error
+        return None
+
+    def failed(self, held: Held, error: Exception) -> Ended:
+        """It has no process, or had one."""
+        return Ended(_dead(held, self.kill(), error))
+
     def carry(self, held: Held) -> Ended:
         """Run one body; whatever happens to the process is this job's outcome only."""
         try:
@@ -110,8 +124,7 @@ class _Owner(threading.Thread):
             )
             return self._follow(held, channel)
         except (Gone, OSError, FencepostError) as error:
-            code = self.kill()
-            return Ended(_dead(held, code, error))
+            return self.failed(held, error)
 
     def kill(self) -> int | None:
         """SIGKILL and collect; its exit code."""
@@ -136,17 +149,16 @@ class _Owner(threading.Thread):
                 told = True
                 channel.send({"what": "end", "why": held.why})
                 kill_at = time.monotonic() + (0.0 if held.why == TIMEOUT else _GRACE_S)
-            if message is None:
-                if time.monotonic() > kill_at:
-                    self.kill()
-                    return Ended(self._stopped(held))
-                continue
-            if message["what"] == "progress":
-                held.set_progress(message["text"])
-            elif message["what"] == "save":
-                channel.send({"what": "saved", "answer": _save(held, message["text"])})
-            elif message["what"] == "ended":
+            what = None if message is None else message["what"]
+            if message is not None and what == "ended":
                 return Ended(from_json(message["outcome"]), message["stats"])
+            if time.monotonic() > kill_at:  # also a body that has something to say all the time
+                self.kill()
+                return Ended(self._stopped(held))
+            if message is not None and what == "progress":
+                held.set_progress(message["text"])
+            elif message is not None and what == "save":
+                channel.send({"what": "saved", "answer": _save(held, message["text"])})
 
     def _stopped(self, held: Held) -> Any:
         match held.why:

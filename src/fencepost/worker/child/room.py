@@ -19,25 +19,28 @@ AHEAD_S = 0.25
 """Claimed ahead of the slots: no more than is finished in this time (SPEC W2)."""
 
 _MOST_AHEAD = 500
+_NOT_AHEAD_S = 60.0
+"""So long after a run that must not run twice its queue claims for free slots only (SPEC W2)."""
 
 
 class Lane:
     """One queue: its slots, what waits for one, and how long its jobs take."""
 
-    __slots__ = ("average_s", "name", "processes", "running", "slots", "threads", "waiting")
+    __slots__ = ("ahead_from", "average_s", "name", "processes", "running", "slots", "threads", "waiting")
 
     def __init__(self, name: str, slots: int) -> None:
         self.name, self.slots = name, slots
         self.running = 0
         self.waiting: deque[Held] = deque()
         self.average_s: float | None = None
+        self.ahead_from = 0.0
         self.threads: ThreadBodies | None = None
         self.processes: ProcessBodies | None = None
 
     def quota(self) -> int:
         """How many more to claim: the free slots, and a little ahead where jobs are short."""
         ahead = 0
-        if self.average_s is not None and self.average_s < AHEAD_S:
+        if self.average_s is not None and self.average_s < AHEAD_S and time.monotonic() >= self.ahead_from:
             ahead = min(_MOST_AHEAD, int(AHEAD_S / max(self.average_s, 1e-4)) * self.slots)
         return max(0, self.slots + ahead - self.running - len(self.waiting))
 
@@ -49,7 +52,7 @@ class Lane:
 class Room:
     """Dispatches under one lock; a body that ends makes room for the next at once.
 
-    ``settle`` takes what has ended, from any thread.
+    ``settle`` takes what has ended, ``wanted`` hears that there is something `to_mark`; from any thread.
     """
 
     def __init__(
@@ -60,11 +63,14 @@ class Room:
         app_path: str | None,
         settle: Callable[[Held, Outcome, str | None], None],
         started: Callable[[Held], None],
+        wanted: Callable[[], None],
     ) -> None:
         self.lanes = {name: Lane(name, slots) for name, slots in queues.items()}
         self.held: dict[tuple[int, int], Held] = {}
         self._board, self._attempts = board, attempts
         self._settle, self._started = settle, started
+        self._wanted = wanted
+        self._to_mark: deque[Held] = deque()
         self._lock = threading.Lock()
         self.bodies = AsyncBodies(attempts, self._ended, self._begin)
         for lane in self.lanes.values():
@@ -85,7 +91,10 @@ class Room:
         with self._lock:
             for held in runs:
                 self.held[held.fence.id, held.fence.run_count] = held
-                self.lanes[held.claimed.queue].waiting.append(held)
+                lane = self.lanes[held.claimed.queue]
+                lane.waiting.append(held)
+                if held.must_not_run_twice():
+                    lane.ahead_from = time.monotonic() + _NOT_AHEAD_S
         self.dispatch()
 
     def forget(self, held: Held) -> None:
@@ -97,14 +106,17 @@ class Room:
         """Runs whose bodies have not begun: all of them, or those that a blocked loop keeps waiting."""
         taken = self.bodies.take_back()
         with self._lock:
+            unmarked = [held for held in self._to_mark if not blocked_loop or _is_async(held)]
+            for held in unmarked:
+                self._to_mark.remove(held)
+            taken += unmarked
             for held in taken:
                 self.lanes[held.claimed.queue].running -= 1
             for lane in self.lanes.values():
                 keep: deque[Held] = deque()
                 while lane.waiting:
                     held = lane.waiting.popleft()
-                    is_async = held.task is not None and held.task.policy.executor == "async"
-                    (taken if is_async or not blocked_loop else keep).append(held)
+                    (taken if not blocked_loop or _is_async(held) else keep).append(held)
                 lane.waiting = keep
         return taken
 
@@ -132,9 +144,41 @@ class Room:
             for lane in self.lanes.values():
                 while lane.waiting and lane.running < lane.slots:
                     lane.running += 1
-                    ready.append(lane.waiting.popleft())
+                    held = lane.waiting.popleft()
+                    (self._to_mark if held.must_not_run_twice() else ready).append(held)
+            marks = bool(self._to_mark)
+        if marks:
+            self._wanted()
         for held in ready:
             self._start(held)
+
+    def to_mark(self) -> list[Held]:
+        """For the clerk: runs that have a slot, whose start must be durable before they begin. Each is given out once."""
+        with self._lock:
+            found = list(self._to_mark)
+            self._to_mark.clear()
+        due = []
+        for held in found:
+            if held.why is None and self._board.start(held.at):  # nobody takes it back from here on
+                due.append(held)
+            else:
+                self._refuse(held)
+        return due
+
+    def mark_later(self, runs: list[Held]) -> None:
+        """They could not be marked: the database is away."""
+        with self._lock:
+            self._to_mark.extendleft(reversed(runs))
+
+    def marked(self, held: Held) -> None:
+        """Its start is durable: it begins."""
+        held.marked = True
+        self._start(held)
+
+    def not_marked(self, held: Held) -> None:
+        """It must not begin: its slot is free again. What becomes of the run is the clerk's."""
+        self._free(held, None)
+        self.dispatch()
 
     def _start(self, held: Held) -> None:
         assert held.task is not None
@@ -153,13 +197,19 @@ class Room:
         """In the thread of the body, right before it. False: it must not begin."""
         limit, code = self._attempts.limit_of(held)
         held.begin(limit, code)
-        may_begin = self._board.start(held.at, self._hard_limit_ns(held))
+        may_begin = self._board.start(held.at, self._hard_limit_ns(held)) or held.marked
         if held.why is not None or not may_begin:
-            self._free(held, None)
-            self._settle(held, _not_begun(held), None)
+            self._refuse(held)
             return False
         self._started(held)
         return True
+
+    def _refuse(self, held: Held) -> None:
+        """It has a slot and must not begin: the next one does."""
+        held.end()
+        self._free(held, None)
+        self._settle(held, _not_begun(held), None)
+        self.dispatch()
 
     def _hard_limit_ns(self, held: Held) -> int:
         """When the supervisor must act: only where nothing in this process can end the body in time."""
@@ -167,6 +217,7 @@ class Room:
 
     def _ended(self, held: Held, ended: Ended) -> None:
         took = time.monotonic() - (held.started_at or 0.0)
+        self._board.limit(held.at, 0)  # the outcome may wait for the database as long as it must
         self._free(held, took)
         self._settle(held, ended.outcome, ended.stats)
         self.dispatch()
@@ -199,6 +250,10 @@ class Room:
 
 HARD_GRACE_S = 5.0
 """After a body's limit: first it is told, then, under a supervisor, its process is ended."""
+
+
+def _is_async(held: Held) -> bool:
+    return held.task is not None and held.task.policy.executor == "async"
 
 
 def _not_begun(held: Held) -> Outcome:

@@ -64,7 +64,13 @@ class Runtime:
             failed=self._fail,
         )
         self.room = Room(
-            dict(settings.queues), board, attempts, app_path, settle=self.clerk.settle, started=self.clerk.started
+            dict(settings.queues),
+            board,
+            attempts,
+            app_path,
+            settle=self.clerk.settle,
+            started=self.clerk.started,
+            wanted=self.clerk.wake,
         )
         self.clerk.room = self.room
         self._wakeup = Wakeup(dsn, app.catalog.schema, self.clerk.wake) if settings.notify else None
@@ -182,13 +188,13 @@ class Runtime:
         if now_ns - self._good_ns > int(self.settings.heartbeat_ttl * MARGIN * 1e9):
             self.clerk.pulse_good = False  # nobody would keep what we claimed (SPEC W4)
         for held in self.room.everything():
-            if held.has_outlived(now_ns) and held.tell(LOST):
+            if not held.ended and held.has_outlived(now_ns) and held.tell(LOST):
                 log.warning("job %s: no good beat for too long, its lease must be taken for lost", held.claimed.job_id)
-            if held.started_at is None:
+            if held.started_at is None or held.ended:
                 continue
             if held.is_overdue(now) and held.tell(TIMEOUT):
                 self._on_timeout(held)
-            if held.why in (TIMEOUT, LOST, CANCEL) and now - (held.limit or now) > _SWALLOWED_S:
+            if held.why in (TIMEOUT, LOST, CANCEL) and now - held.told_at > _SWALLOWED_S:
                 self._on_swallowed(held)
         if draining and self._drain_at is not None and now > self._drain_at:
             self._release_bodies()
