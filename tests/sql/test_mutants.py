@@ -93,6 +93,20 @@ MUTANTS = [
            "", r.a_resubmission_takes_the_new_arguments_and_drops_the_checkpoint),
     Mutant("an answer locks the job", "_enqueue_look", "WHERE j.job_id = input.job_id LIMIT 1",
            "WHERE j.job_id = input.job_id LIMIT 1 FOR UPDATE", r.an_answer_of_enqueue_locks_nothing),
+    Mutant("two beats wait for each other", "heartbeat_v1", "LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED",
+           "LIMIT 1 FOR NO KEY UPDATE", f.a02_no_pair_of_operations_deadlocks),
+    Mutant("a second look is never taken", "_enqueue_one", "THEN 5 ELSE 1 END", "THEN 1 ELSE 1 END",
+           f.a03_enqueue_answers_every_input_in_order),
+    Mutant("a move leaves some behind", "_sift", "FROM blocked b\n    ON CONFLICT ON CONSTRAINT parked_pkey",
+           "FROM blocked b WHERE b.id % 7 <> 0\n    ON CONFLICT ON CONSTRAINT parked_pkey",
+           f.a06_a_gate_row_that_vanishes_loses_no_job),
+    Mutant("an unknown task spends an attempt", "_settle", "l.act NOT IN ('release', 'snooze', 'park') AS spent",
+           "l.act NOT IN ('release', 'snooze') AS spent",
+           f.a14_an_unknown_task_waits_visibly_for_a_worker_that_knows_it),
+    Mutant("nobody is woken who knows the task", "wake_known_v1", ">= j.version ELSE false", "> j.version ELSE false",
+           f.a14_an_unknown_task_waits_visibly_for_a_worker_that_knows_it),
+    Mutant("everybody is notified", "enqueue_v1", "IF p_notify AND v_answer", "IF v_answer",
+           f.a16_notify_is_optional_and_constant),
     Mutant("one unpurgeable row stops retention", "purge_v1", "EXCEPTION WHEN integrity_constraint_violation THEN\n    NULL;",
            "EXCEPTION WHEN integrity_constraint_violation THEN RAISE;", r.what_cannot_be_purged_stops_no_other),
 ]  # fmt: skip
@@ -125,3 +139,39 @@ def test_the_same_checks_pass_on_the_storage_as_it_is(
     mutable: Database, killer: Callable[[Store, Conn], Awaitable[None]]
 ) -> None:
     perform(mutable.dsn, killer)
+
+
+@pytest.mark.spec("D4")
+def test_a_table_without_a_primary_key_is_noticed(database: Database) -> None:
+    """A9: what a publication for all tables would stop."""
+    with database.connect() as conn:
+        conn.execute("alter table fencepost.running drop constraint running_pkey")
+
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        perform(database.dsn, f.a09_it_works_under_a_publication_for_all_tables)
+
+
+@pytest.mark.spec("D4")
+def test_rows_that_are_named_by_their_places_are_noticed(database: Database, originals: dict[str, str]) -> None:
+    """A7: the claim as the first draft had it."""
+    right = "DELETE FROM fencepost.ready r WHERE r.id = ANY (v_chosen)"
+    wrong = (
+        "DELETE FROM fencepost.ready r WHERE r.ctid = ANY (ARRAY("
+        "SELECT y.ctid FROM fencepost.ready y WHERE y.id = ANY (v_chosen)))"
+    )
+    assert right in originals["claim_v1"]
+    with database.connect() as conn:
+        conn.execute(originals["claim_v1"].replace(right, wrong).encode())
+        conn.execute(originals["zz_settings"].encode())
+
+    with pytest.raises(AssertionError):
+        perform(database.dsn, f.a07_a_partitioned_ready_gives_only_what_was_chosen)
+
+
+def test_every_finding_of_the_review_has_a_mutant() -> None:
+    findings = {name for name in vars(f) if name.startswith("a") and name[1:3].isdigit()}
+    assert len(findings) == 18
+    assert findings - {mutant.killer.__name__ for mutant in MUTANTS} == {
+        f.a07_a_partitioned_ready_gives_only_what_was_chosen.__name__,  # the two above
+        f.a09_it_works_under_a_publication_for_all_tables.__name__,
+    }
