@@ -15,11 +15,11 @@ from fencepost.domain.classify import Classifier
 from fencepost.domain.control import (
     Cancelled,
     Control,
+    Delay,
     InDoubt,
     Permanent,
     RateLimited,
     RetryLater,
-    Seconds,
     Skip,
     Snooze,
     seconds_of,
@@ -153,8 +153,10 @@ def test_a_snooze_needs_zero_or_more_seconds(delay: Any) -> None:
         Snooze(delay)
 
 
-@pytest.mark.parametrize(("delay", "meant"), [(0, 0.0), (1.5, 1.5), (timedelta(minutes=5), 300.0)])
-def test_a_delay_is_seconds_or_a_timedelta(delay: Seconds, meant: float) -> None:
+@pytest.mark.parametrize(
+    ("delay", "meant"), [(0, 0.0), (1.5, 1.5), (timedelta(minutes=5), 300.0), ("5m", 300.0), ("30", 30.0)]
+)
+def test_a_delay_is_written_as_everywhere_else(delay: Delay, meant: float) -> None:
     assert seconds_of(delay, "delay") == meant
     assert Snooze(delay).delay_s == RetryLater(delay).delay_s == meant
 

@@ -19,18 +19,30 @@ import math
 from datetime import datetime, timedelta
 from typing import Any
 
+from fencepost.domain.durations import Duration, seconds
 from fencepost.domain.failure import usable_code
 from fencepost.errors import UsageError
 
-Seconds = float | int | timedelta
+Delay = Duration
+"""Seconds, a timedelta, or a text such as ``"5m"``, as everywhere else."""
 
 
-def seconds_of(value: Seconds, name: str) -> float:
-    """Turn a number of seconds or a timedelta into seconds; negative and not-a-number become a ``ValueError``."""
+def seconds_of(value: Delay, name: str) -> float:
+    """The delay in seconds. Negative, not a number, or no delay at all: a ``ValueError`` that names the field.
+
+    Without an upper bound: the storage takes ten years for whatever is longer, since a body that asks for too much has
+    still decided what is to become of its job.
+    """
     try:
-        number = value.total_seconds() if isinstance(value, timedelta) else float(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        message = f"{name} must be seconds or a timedelta, not {type(value).__name__}"
+        if isinstance(value, str):
+            number = seconds(value)
+        else:
+            number = value.total_seconds() if isinstance(value, timedelta) else float(value)
+    except ValueError as error:
+        message = str(error).replace("a duration", name, 1)
+        raise ValueError(message) from error
+    except (TypeError, OverflowError) as error:
+        message = f"{name} must be seconds, a timedelta or text such as '5m', not {type(value).__name__}"
         raise ValueError(message) from error
     if math.isnan(number) or number < 0:
         message = f"{name} must be zero or more seconds, not {number}"
@@ -70,12 +82,12 @@ def _restored(kind: type[Control], args: tuple[Any, ...], state: dict[str, Any])
 
 
 class RetryLater(Control):
-    """Run again after ``delay`` (seconds or timedelta); None: by the task's backoff. An attempt is spent."""
+    """Run again after ``delay`` (seconds, timedelta or text such as "5m"); None: by the task's backoff. An attempt is spent."""
 
     code = "RETRY_LATER"
     delay_s: float | None = None
 
-    def __init__(self, delay: Seconds | None = None, text: str = "", *, code: str | None = None) -> None:
+    def __init__(self, delay: Delay | None = None, text: str = "", *, code: str | None = None) -> None:
         super().__init__(text, code=code)
         self.delay_s = None if delay is None else seconds_of(delay, "delay")
 
@@ -86,7 +98,7 @@ class Snooze(Control):
     code = "SNOOZED"
     delay_s: float = 0.0
 
-    def __init__(self, delay: Seconds, text: str = "", *, code: str | None = None) -> None:
+    def __init__(self, delay: Delay, text: str = "", *, code: str | None = None) -> None:
         super().__init__(text, code=code)
         self.delay_s = seconds_of(delay, "delay")
 
@@ -99,10 +111,10 @@ class RateLimited(Control):
     """
 
     code = "RATE_LIMITED"
-    retry_after: Seconds | datetime | str | None = None
+    retry_after: Delay | datetime | str | None = None
 
     def __init__(
-        self, retry_after: Seconds | datetime | str | None = None, text: str = "", *, code: str | None = None
+        self, retry_after: Delay | datetime | str | None = None, text: str = "", *, code: str | None = None
     ) -> None:
         super().__init__(text, code=code)
         self.retry_after = retry_after
