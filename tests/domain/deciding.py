@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from fencepost.domain.decide import RunFacts, decide
+from fencepost.domain.decide import decide
 from fencepost.domain.failure import ErrorClass, Failure
 from fencepost.domain.outcome import Outcome, Raised, Settlement
 from fencepost.domain.policy import RetryPolicy
 
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What `decide` asks of a run."""
+
+    attempts: int
+    max_attempts: int
+    snoozes: int
+    at_most_once: bool
+    created_at: datetime
+
+
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
-FIRST = RunFacts(attempts=1, max_attempts=5, snoozes=0, at_most_once=False, created_at=NOW)
+FIRST = Run(attempts=1, max_attempts=5, snoozes=0, at_most_once=False, created_at=NOW)
 EVEN = RetryPolicy(jitter=0)
 
 
@@ -20,6 +33,6 @@ def failure(kind: ErrorClass, code: str = "X", text: str = "boom", asked: float 
 
 
 def proposed(
-    outcome: Outcome, run: RunFacts = FIRST, policy: RetryPolicy = EVEN, now: datetime = NOW, seed: int = 1
+    outcome: Outcome, run: Run = FIRST, policy: RetryPolicy = EVEN, now: datetime = NOW, seed: int = 1
 ) -> Settlement:
     return decide(run, outcome, policy, now, random.Random(seed))

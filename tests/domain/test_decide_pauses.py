@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.deciding import FIRST, NOW, failure, proposed
+from domain.deciding import FIRST, NOW, Run, failure, proposed
 from domain.steady import STEADY
-from fencepost.domain.decide import RunFacts, decide
+from fencepost.domain.decide import decide
 from fencepost.domain.failure import LIMIT_CODES, ErrorClass, Failure
 from fencepost.domain.limits import CODE_CHARS, ERROR_BYTES, LEAST_PAUSE_S, LONGEST_BACKOFF_S, UNPAID_PAUSES
 from fencepost.domain.outcome import (
@@ -146,7 +146,7 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Released, words), st.builds(Lost, words), st.builds(Unknown, words),
 )  # fmt: skip
 runs = st.builds(
-    RunFacts, attempts=st.integers(1, 40_000), max_attempts=st.integers(1, 32_000), snoozes=st.integers(0, 40_000),
+    Run, attempts=st.integers(1, 40_000), max_attempts=st.integers(1, 32_000), snoozes=st.integers(0, 40_000),
     at_most_once=st.booleans(), created_at=st.datetimes(datetime(2000, 1, 1), datetime(2027, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
 )  # fmt: skip
 policies = st.builds(
@@ -163,7 +163,7 @@ def _asked_for_now(outcome: Outcome) -> bool:
 @STEADY
 @given(runs, outcomes, policies, st.integers(0, 2**32))
 def test_whatever_ends_a_run_the_proposal_can_be_stored(
-    run: RunFacts, outcome: Outcome, policy: RetryPolicy, seed: int
+    run: Run, outcome: Outcome, policy: RetryPolicy, seed: int
 ) -> None:
     settlement = decide(run, outcome, policy, NOW, random.Random(seed))
 
@@ -177,9 +177,7 @@ def test_whatever_ends_a_run_the_proposal_can_be_stored(
 @pytest.mark.spec("R2")
 @STEADY
 @given(runs, outcomes, policies, st.integers(0, 2**32))
-def test_the_same_arguments_give_the_same_answer(
-    run: RunFacts, outcome: Outcome, policy: RetryPolicy, seed: int
-) -> None:
+def test_the_same_arguments_give_the_same_answer(run: Run, outcome: Outcome, policy: RetryPolicy, seed: int) -> None:
     first = decide(run, outcome, policy, NOW, random.Random(seed))
 
     assert decide(run, outcome, policy, NOW, random.Random(seed)) == first
@@ -189,7 +187,7 @@ def test_the_same_arguments_give_the_same_answer(
 @STEADY
 @given(runs, failures, delays, policies)
 def test_no_error_ever_starts_a_body_again_that_must_not_run_twice(
-    run: RunFacts, raised: Failure, delay_s: float | None, policy: RetryPolicy
+    run: Run, raised: Failure, delay_s: float | None, policy: RetryPolicy
 ) -> None:
     settlement = decide(replace(run, at_most_once=True), Raised(raised, delay_s), policy, NOW, random.Random(1))
 
@@ -199,7 +197,7 @@ def test_no_error_ever_starts_a_body_again_that_must_not_run_twice(
 @pytest.mark.spec("R4")
 @STEADY
 @given(runs, failures, policies)
-def test_an_attempt_is_never_spent_beyond_the_bound(run: RunFacts, raised: Failure, policy: RetryPolicy) -> None:
+def test_an_attempt_is_never_spent_beyond_the_bound(run: Run, raised: Failure, policy: RetryPolicy) -> None:
     settlement = decide(run, Raised(raised), policy, NOW, random.Random(1))
 
     assert settlement.act != "retry" or run.attempts < run.max_attempts

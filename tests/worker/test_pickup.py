@@ -173,11 +173,11 @@ def test_10_000_jobs_start_in_the_promised_order(scene: Scene) -> None:
 @pytest.mark.spec("C2", "Q6")
 def test_a_job_waits_for_its_time_and_then_goes_by_its_priority(scene: Scene) -> None:
     """None starts early; those that fall due while a body holds the slot start by priority, not by arrival."""
-    put_many(scene, 1, "'sleep', '{\"seconds\": 1.5}', 'holder'")
-    put_many(scene, 9, "'noop', '{}', 'n:' || n, p_priority => n / 3, p_delay_s => 0.3 + n * 0.1")
-    due = dict(scene.rows("SELECT job_id, run_at FROM fencepost.job"))
-
     scene.worker(slots=1)
+    scene.put("sleep", key="holder", seconds=2)
+    scene.wait("begin", "holder")
+    put_many(scene, 9, "'noop', '{}', 'n:' || n, p_priority => n / 3, p_delay_s => 0.2 + n * 0.1")
+    due = dict(scene.rows("SELECT job_id, run_at FROM fencepost.job"))
 
     _wait_all(scene, 10)
     begun = [event for event in scene.all("begin") if event["job"] != "holder"]

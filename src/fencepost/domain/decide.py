@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 from fencepost.domain.backoff import delay_for
 from fencepost.domain.failure import FINAL_CODES, LIMIT_CODES, UNKNOWN, ErrorClass, Failure
@@ -32,15 +31,28 @@ from fencepost.domain.policy import RetryPolicy
 from fencepost.domain.storable import text as storable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFacts:
-    """What is known of the run that ended. ``attempts`` counts it."""
+class RunFacts(Protocol):
+    """What must be known of the run that ended; a `ClaimedJob` says it. ``attempts`` counts the run."""
 
-    attempts: int
-    max_attempts: int
-    snoozes: int
-    at_most_once: bool
-    created_at: datetime
+    @property
+    def attempts(self) -> int:
+        """Runs that were paid for."""
+
+    @property
+    def max_attempts(self) -> int:
+        """How many may be."""
+
+    @property
+    def snoozes(self) -> int:
+        """Pauses that were not paid for."""
+
+    @property
+    def at_most_once(self) -> bool:
+        """Whether the body must not run twice."""
+
+    @property
+    def created_at(self) -> datetime:
+        """When the job was enqueued."""
 
 
 def decide(

@@ -77,9 +77,12 @@ class Fence:
     token: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class ClaimedJob:
-    """One run as the claim handed it out. ``payload`` and ``checkpoint`` are raw JSON text, decoded row by row."""
+    """One run as the claim handed it out. ``payload`` and ``checkpoint`` are raw JSON text, decoded row by row.
+
+    Nobody changes it. It is not frozen because that costs four times as much to make, and one is made for every run.
+    """
 
     id: int
     run_count: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fencepost.domain.job import Answer, ClaimedJob, Enqueued, Fence, NewJob
@@ -19,7 +19,6 @@ from fencepost.store import faults
 from fencepost.store.flow import Flow, Row, Rows, Stmt
 
 _BEST_ANSWER = {"ok": 0, "cancel": 1, "busy": 2, "lost": 3}
-_CLAIM_COLUMNS = tuple(field.name for field in fields(ClaimedJob))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +169,10 @@ def _claimed(rows: Rows, token: int) -> Claimed:
 
 def _claimed_job(row: Row) -> ClaimedJob:
     """The columns come in the order of the fields; ``at_most_once`` and ``tags`` are NULL for their usual values."""
-    values = dict(zip(_CLAIM_COLUMNS, row, strict=True))
-    values["at_most_once"] = bool(values["at_most_once"])
-    values["tags"] = tuple(values["tags"] or ())
-    return ClaimedJob(**values)
+    job = ClaimedJob(*row)
+    job.at_most_once = bool(job.at_most_once)
+    job.tags = tuple(job.tags or ())
+    return job
 
 
 # ------------------------------------------------------------------------------------------------------- while it runs

@@ -76,6 +76,7 @@ class JobContext:
     __slots__ = (
         "_checkpoint",
         "_claimed",
+        "_deadline",
         "_ends",
         "_handle",
         "_logger",
@@ -84,7 +85,6 @@ class JobContext:
         "_redact",
         "_sent_at",
         "_stats",
-        "deadline",
     )
 
     def __init__(
@@ -100,7 +100,7 @@ class JobContext:
         self._handle = handle
         self._redact = redact
         self._ends = None if limit_s is None else time.monotonic() + limit_s
-        self.deadline = None if limit_s is None else datetime.now(UTC) + timedelta(seconds=limit_s)
+        self._deadline: datetime | None = None
         self._sent_at = 0.0
         self._pending: dict[str, Any] | None = None
         self._stats: Stats | None = None
@@ -170,6 +170,13 @@ class JobContext:
     def fence(self) -> Fence:
         """(id, run_count, lease token): what a write of this run's own must name (SPEC C3)."""
         return self._handle.fence
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When this run is stopped, by this machine's clock as it was when first asked; None without a limit."""
+        if self._deadline is None and self._ends is not None:
+            self._deadline = datetime.now(UTC) + timedelta(seconds=self._ends - time.monotonic())
+        return self._deadline
 
     def remaining(self) -> float | None:
         """Seconds until this run is stopped, never below 0; None without a limit. By this machine's monotonic clock."""

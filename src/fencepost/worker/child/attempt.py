@@ -47,17 +47,18 @@ class Attempts:
         self._async: dict[str, Callable[[JobContext], Awaitable[Any]]] = {}
         self._sync: dict[str, Callable[[JobContext], Any]] = {}
 
-    def limit_of(self, held: Held) -> tuple[float | None, str]:
+    def limit_of(self, held: Held) -> tuple[float, str]:
         """Seconds that this run may take, and the code of the limit that ends first."""
         assert held.task is not None
         policy = held.task.policy
-        limits = [(policy.max_duration_s, "MAX_DURATION")]
-        if policy.timeout_s is not None:
-            limits.append((policy.timeout_s, "TIMEOUT"))
+        limit, code = policy.max_duration_s, "MAX_DURATION"
+        if policy.timeout_s is not None and policy.timeout_s < limit:
+            limit, code = policy.timeout_s, "TIMEOUT"
         if held.claimed.finish_by is not None:
-            left = (held.claimed.finish_by - datetime.now(UTC)).total_seconds()
-            limits.append((max(left, 0.001), "DEADLINE"))
-        return min(limits)
+            left = max((held.claimed.finish_by - datetime.now(UTC)).total_seconds(), 0.001)
+            if left < limit:
+                limit, code = left, "DEADLINE"
+        return limit, code
 
     async def run_async(self, held: Held) -> Ended:
         """Run an async body in the current task."""
@@ -96,9 +97,7 @@ class Attempts:
             pauses += 1
             ends = time.monotonic() + wait
             while held.why is None and time.monotonic() < ends:
-                held.stopping.wait(min(0.05, max(0.0, ends - time.monotonic())))
-                if held.stopping.is_set():
-                    time.sleep(min(0.05, max(0.0, ends - time.monotonic())))
+                time.sleep(min(0.05, max(0.0, ends - time.monotonic())))
             if held.why is not None:
                 return self._ended(held, job, Cancelled())
 
@@ -195,7 +194,7 @@ class Attempts:
 
     def _short_pause(self, held: Held, error: BaseException, pauses: int) -> float | None:
         """Seconds to wait in the slot before the body is called again; None: the run ends."""
-        if held.why is not None or held.stopping.is_set() or pauses >= SHORT_PAUSES or held.claimed.at_most_once:
+        if held.why is not None or held.stopping or pauses >= SHORT_PAUSES or held.claimed.at_most_once:
             return None
         if not isinstance(error, Exception):
             return None

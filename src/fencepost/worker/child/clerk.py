@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from fencepost.domain.decide import RunFacts, decide
+from fencepost.domain.decide import decide
 from fencepost.domain.job import ClaimedJob, Fence
 from fencepost.domain.outcome import Outcome, Released, Settlement, Stopped, Unknown
 from fencepost.domain.policy import RetryPolicy
@@ -97,16 +97,10 @@ class Clerk(threading.Thread):
         """Write how a run ended. From any thread; soon."""
         c = held.claimed
         policy = held.task.policy.retry if held.task is not None else _DEFAULT
-        facts = RunFacts(
-            attempts=c.attempts,
-            max_attempts=c.max_attempts,
-            snoozes=c.snoozes,
-            at_most_once=c.at_most_once,
-            created_at=c.created_at,
-        )
-        settlement = decide(facts, outcome, policy, datetime.now(UTC), self._rng, stats)
+        settlement = decide(c, outcome, policy, datetime.now(UTC), self._rng, stats)
         self._outbox.append(_Written(held, settlement))
-        self._wake.set()
+        if not self._wake.is_set():
+            self._wake.set()
 
     def started(self, held: Held) -> None:
         """A body begins."""

@@ -37,7 +37,7 @@ class Held:
         """The body is over; its outcome may still be on its way."""
         self.marked = False
         """Its start is in the database: it begins, or ends as a lost run does."""
-        self.stopping = threading.Event()
+        self.stopping = False
         self.lock = threading.Lock()
         self.interrupt: Callable[[], object] | None = None
         """How to reach the body once it runs: cancels an async task, wakes a waiting thread."""
@@ -57,7 +57,7 @@ class Held:
 
     def stop_requested(self) -> bool:
         """Whether the worker is shutting down."""
-        return self.stopping.is_set()
+        return self.stopping
 
     def set_progress(self, json_text: str) -> None:
         """Kept until the clerk takes it along."""
@@ -77,7 +77,7 @@ class Held:
                 return False
             self.why, self.told_at = why, time.monotonic()
             interrupt = self.interrupt
-        self.stopping.set()
+        self.stopping = True
         if interrupt is not None:
             interrupt()
         return True

@@ -92,7 +92,7 @@ class _Server:
                         self._next = message
                         self._wake.set()
                     case "stop" if held is not None:
-                        held.stopping.set()
+                        held.stopping = True
                     case "end" if held is not None:
                         held.tell(message["why"])
                     case "saved":
@@ -108,7 +108,7 @@ class _Server:
         held.save = self._save
         held.begin(message["limit_s"], message["limit_code"])
         if message["stopping"]:
-            held.stopping.set()
+            held.stopping = True
         self._held = held
         ended = contextvars.Context().run(self._attempts.run_sync, held)
         self._held = None

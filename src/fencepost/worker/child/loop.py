@@ -21,13 +21,14 @@ class AsyncBodies:
         self._attempts, self._finished, self._begin = attempts, finished, begin
         self._inbox: deque[Held] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
         self._scheduled = False
         self._lock = threading.Lock()
         self._context = contextvars.Context()
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The loop that runs the handlers."""
-        self._loop = loop
+        """The loop that runs the handlers; call in its thread."""
+        self._loop, self._thread = loop, threading.get_ident()
 
     def submit(self, held: Held) -> None:
         """Start it soon."""
@@ -37,7 +38,10 @@ class AsyncBodies:
                 return
             self._scheduled = True
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._start)
+        if threading.get_ident() == self._thread:  # a body that ended makes room for the next: no need to wake the loop
+            self._loop.call_soon(self._start)
+        else:
+            self._loop.call_soon_threadsafe(self._start)
 
     def take_back(self) -> list[Held]:
         """What has not been started, for instance because a handler blocks the loop; not what is marked as started."""
@@ -59,7 +63,7 @@ class AsyncBodies:
     async def _one(self, held: Held) -> None:
         if not self._begin(held):
             return
-        loop, me = self._loop, asyncio.current_task()
+        loop, me = self._loop, held.task_ref
         assert loop is not None and me is not None  # noqa: PT018
         held.reach(lambda: loop.call_soon_threadsafe(me.cancel))
         ended = await self._attempts.run_async(held)

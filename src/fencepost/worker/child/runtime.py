@@ -121,7 +121,7 @@ class Runtime:
         self.clerk.claiming = False
         self.board.enter(Phase.DRAINING)
         for held in self.room.everything():
-            held.stopping.set()
+            held.stopping = True
         self.clerk.hand_back_waiting()
         self.clerk.wake()
 
