@@ -72,18 +72,27 @@ def check_dsn(where: str, dsn: str) -> str:
     """``dsn`` if libpq can read it. The message of the UsageError names ``where`` and never shows the DSN."""
     if not isinstance(dsn, str):
         raise UsageError(f"{where} must be text such as postgresql://user@host/name, not {type(dsn).__name__}")
+    if not dsn.strip():  # a variable that was not set, most likely; libpq would take whatever database is near
+        raise UsageError(
+            f"{where} is empty; write postgresql:// if you mean the database that PGHOST and the like name"
+        )
     scheme = dsn.partition("://")[0] if "://" in dsn else ""
     if "+" in scheme:
         raise UsageError(
             f"{where} begins with {scheme}://; fencepost needs it without the driver: {scheme.partition('+')[0]}://"
         )
     try:
-        conninfo_to_dict(dsn)
+        known = conninfo_to_dict(dsn)
     except ProgrammingError:  # libpq's text may quote the password
         message = (
             f'{where} is no PostgreSQL connection string; write postgresql://user@host/name or "host=... dbname=..."'
         )
         raise UsageError(message) from None
+    for port in str(known.get("port") or "").split(","):
+        if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            raise UsageError(
+                f"{where} has a port that is no number from 1 to 65535"
+            )  # not shown: it may be half a password
     return dsn
 
 

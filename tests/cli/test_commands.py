@@ -104,7 +104,8 @@ def test_a_dsn_that_cannot_be_read_is_named_and_not_shown() -> None:
     flag = fencepost("status", "--dsn", f"postgres+psycopg://u:{PASSWORD}@h/d")
     variable = fencepost("status", env={"FENCEPOST_DSN": f"nonsense password={PASSWORD} ="})
 
-    for done, name in ((flag, "--dsn"), (variable, "FENCEPOST_DSN")):
+    empty = fencepost("migrate", "--dsn", "")  # $UNSET: nothing must happen to whatever database is near
+    for done, name in ((flag, "--dsn"), (variable, "FENCEPOST_DSN"), (empty, "--dsn")):
         assert done.code == exits.USAGE
         assert name in done.sentence
         assert PASSWORD not in done.err
@@ -277,6 +278,7 @@ def test_the_database_of_an_app_is_used_and_the_flag_comes_first(scene: Scene, t
         ("nowhere:app", "there is no module 'nowhere'"),
         ("shop:app", "is not a fencepost App"),
         ("shop:other", "has no 'other'"),
+        ("../shop:app", "'../shop' is no module's name"),
     ],
 )
 def test_an_app_that_is_none_is_a_sentence(app: str, sentence: str, tmp_path: Path) -> None:
@@ -302,6 +304,7 @@ def test_an_app_that_is_none_is_a_sentence(app: str, sentence: str, tmp_path: Pa
         (("a:b", "--log-level", "LOUD"), "log level 'LOUD' is unknown"),
         (("a:b", "--on-outage", "panic"), "'panic' is not one of"),
         (("a:b", "--dsn", "nonsense ="), "--dsn"),
+        (("a:b", "--dsn", ""), "--dsn is empty"),
     ],
 )
 def test_worker_options_that_cannot_work_are_refused_before_anything_starts(

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 def load(path: str) -> App:
     """The app. Raises UsageError with one sentence for a path that leads nowhere; errors of the import itself pass."""
     module_name, _, attribute = path.partition(":")
+    if not all(part.isidentifier() for part in module_name.split(".")):
+        message = (
+            f"the app must be MODULE:APP, such as shop.jobs:app, not {path!r}: {module_name!r} is no module's name"
+        )
+        raise UsageError(message)
     if "" not in sys.path:
         sys.path.insert(0, "")  # as python -m does: the folder that the command was started in
     try:
