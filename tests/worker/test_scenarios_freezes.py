@@ -122,6 +122,7 @@ def test_64_busy_threads_on_full_cores_lose_no_lease(scene: Scene) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(300)
 @pytest.mark.spec("C5")
 def test_the_beat_at_full_length_defaults(scene: Scene) -> None:
     """5 s and 30 s: a held GIL for 90 s, a blocked loop for 90 s, 64 busy threads for 40 s."""
