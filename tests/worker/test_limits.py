@@ -46,6 +46,22 @@ def test_a_process_body_past_its_timeout_is_killed_and_tried_again(scene: Scene,
     assert worker.children() == [child]
 
 
+@pytest.mark.spec("W7")
+def test_a_thread_that_heeds_its_timeout_costs_no_process(scene: Scene) -> None:
+    """It looks whether it should end (``job.check()``), and does: its neighbour goes on, nothing is replaced."""
+    worker = scene.worker(app=APP, slots=2)
+    (child,) = worker.wait_children()
+    scene.put("brief", seconds=4)
+    scene.put("thread_heeding")
+
+    scene.wait_state("succeeded", "thread_heeding", "brief")
+
+    assert [event["by"] for event in scene.all("broken")] == ["Cancelled"]
+    assert scene.runs("thread_heeding") == [("retry", True, "TIMEOUT")]
+    assert scene.job("brief")["run_count"] == 1
+    assert worker.children() == [child]
+
+
 @pytest.mark.slow
 @pytest.mark.spec("W7")
 def test_an_async_body_that_swallows_its_timeout_costs_its_process_and_no_neighbour(scene: Scene) -> None:

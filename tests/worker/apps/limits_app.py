@@ -96,6 +96,16 @@ def process_deaf(job: JobContext) -> None:
         time.sleep(60)
 
 
+@app.task("thread_heeding", **SHORT)
+def thread_heeding(job: JobContext) -> None:
+    """Too slow in its first run, and looks now and then whether it should end."""
+    with noted(job):
+        ends = time.monotonic() + (60 if job.run_count == 1 else 0)
+        while time.monotonic() < ends:
+            job.check()
+            time.sleep(0.02)
+
+
 @app.task("thread_short", retry=SOON, timeout=1.0)
 def thread_short(job: JobContext) -> str:
     """Well within its time."""

@@ -32,6 +32,8 @@ _SWALLOWED_S = 5.0
 """A body that was told to end and does not gives up its slot after so long; it keeps its lease."""
 
 _THREAD_GRACE_S = 1.0
+"""So long a thread may take to heed its time limit; and its neighbours to end, when it does not."""
+
 _HASTY_S = 1.0
 _STALLED_NS = 500_000_000
 
@@ -79,6 +81,7 @@ class Runtime:
         self._over = threading.Event()
         self._drain_at: float | None = None
         self._released = False
+        self._stuck = False
         self.heard_ns = 0
         """Until when everything that the supervisor said has been heard; 0: nobody speaks, a pulse of our own beats."""
         self._good_ns = self._looked_ns = boot_ns()
@@ -193,9 +196,9 @@ class Runtime:
             if held.started_at is None or held.ended:
                 continue
             if held.is_overdue(now) and held.tell(TIMEOUT):
-                self._on_timeout(held)
-            if held.why in (TIMEOUT, LOST, CANCEL) and now - held.told_at > _SWALLOWED_S:
-                self._on_swallowed(held)
+                self.board.overdue(held.at)
+            if held.why in (TIMEOUT, LOST, CANCEL):
+                self._judge_deaf(held, now - held.told_at)
         if draining and self._drain_at is not None and now > self._drain_at:
             self._release_bodies()
         if draining and self.room.is_empty:
@@ -215,20 +218,20 @@ class Runtime:
             self._hold_ns = now_ns + int(min(1.0, self.settings.heartbeat_ttl / 5) * 1e9)
         return self._good_ns if now_ns < self._hold_ns else now_ns
 
-    def _on_timeout(self, held: Held) -> None:
-        self.board.overdue(held.at)
+    def _judge_deaf(self, held: Held, since: float) -> None:
+        """A body was told to end so many seconds ago, and goes on."""
         assert held.task is not None
-        if held.task.policy.executor == "thread" and self._supervised:
+        executor = held.task.policy.executor
+        if executor == "async" and since > _SWALLOWED_S and not held.abandoned:
+            log.warning("job %s was told to end and goes on; its slot is given to others", held.claimed.job_id)
+            self.room.abandon(held)
+        recycle = executor == "thread" and held.why == TIMEOUT and since > _THREAD_GRACE_S
+        if recycle and self._supervised and not self._stuck:
+            self._stuck = True
             log.warning("job %s: its thread cannot be stopped; this process will be replaced", held.claimed.job_id)
             self.quiet()
             self.clerk.hand_back_waiting()
             self.board.stuck(boot_ns() + int(_THREAD_GRACE_S * 1e9))
-
-    def _on_swallowed(self, held: Held) -> None:
-        assert held.task is not None
-        if held.task.policy.executor == "async" and not held.abandoned:
-            log.warning("job %s was told to end and goes on; its slot is given to others", held.claimed.job_id)
-            self.room.abandon(held)
 
     def _release_bodies(self) -> None:
         """Past the shutdown timeout: async bodies are cancelled, process bodies killed, threads keep their lease."""
