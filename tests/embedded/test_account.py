@@ -146,5 +146,9 @@ def programs_for_everybody(room: Path) -> Path:
     found = binaries.find()
     if subprocess.run([*AS_NOBODY, "test", "-x", str(found.bindir / "postgres")], check=False).returncode == 0:
         return found.bindir
-    copied = shutil.copytree(found.bindir.parent, room / "pginstall")
-    return copied / "bin"
+    package = found.bindir.parent.parent
+    shutil.copytree(package / found.bindir.parent.name, room / package.name / found.bindir.parent.name)
+    libraries = package.with_name(f"{package.name}.libs")  # beside the package: the programs look there for libpq
+    if libraries.is_dir():
+        shutil.copytree(libraries, room / libraries.name)
+    return room / package.name / found.bindir.parent.name / "bin"
