@@ -3,7 +3,7 @@
 Judged by SQLSTATE (PostgreSQL, appendix A) and never by the driver's base classes: psycopg puts a deadlock and a syntax
 error under the same roof. A connection that breaks without a word has no SQLSTATE; that is an outage.
 
-    transient      08 connection, 53 resources, 57 operator intervention, 40 rolled back, 25006 read-only after a
+    transient      08 connection, 53 resources, 57 operator intervention, 58 system, 40 rolled back, 25006 read-only after a
                    failover, 25P03 and 25P04 the server ended an idle or a long transaction, 55P03 lock timeout, 26000
                    and 42P05 a pooler that mislaid a prepared statement
     schema         3F000, 42P01, 42883, 42703, 42704: fencepost's tables or functions are not (all) there
@@ -17,7 +17,7 @@ import psycopg
 from fencepost.domain.redact import Redactor
 from fencepost.errors import DatabaseError, FencepostError, OutageError, SchemaError, UsageError
 
-_TRANSIENT_CLASSES = frozenset({"08", "40", "53", "57"})
+_TRANSIENT_CLASSES = frozenset({"08", "40", "53", "57", "58"})
 _TRANSIENT = frozenset({"25006", "25P03", "25P04", "55P03", "26000", "42P05"})
 _MISLAID = frozenset({"26000", "42P05"})
 _BROKEN_CLASSES = frozenset({"08"})

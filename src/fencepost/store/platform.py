@@ -149,6 +149,6 @@ def is_transaction_pooled(conn: DeadlineConnection, dsn: str, sql: Catalog) -> b
 
 def ask(conn: psycopg.Connection[Any], sql: Catalog, name: str, params: dict[str, Any] | None = None) -> Rows:
     """Run one statement of the catalogue and fetch its rows, if it has any."""
-    with conn.cursor(row_factory=psycopg.rows.tuple_row) as cursor:
+    with conn.cursor(row_factory=psycopg.rows.tuple_row, binary=True) as cursor:
         cursor.execute(sql.statement(name).encode(), params)
         return cursor.fetchall() if cursor.description else []

@@ -156,6 +156,7 @@ class Wire:
 
 
 def _execute(conn: DeadlineConnection, stmt: Stmt) -> Rows:
-    with conn.cursor() as cursor:
+    # Binary answers: how a time is written as text is a setting of the database (DateStyle) that may be any.
+    with conn.cursor(binary=True) as cursor:
         cursor.execute(stmt.sql.encode(), stmt.params or None)
         return cursor.fetchall() if cursor.description else []
