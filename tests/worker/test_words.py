@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.worker import words
-from fencepost.worker.words import Beaten, CancelJobs, Drain, GiveUp, LostJobs, Quiet, Reader, Show, Word
+from fencepost.worker.words import Beaten, CancelJobs, Drain, GiveUp, LostJobs, Quiet, Reader, Show, Trouble, Word
 
 ids = st.lists(st.integers(1, 2**63 - 1), max_size=600).map(tuple)
 some_ids = st.lists(st.integers(1, 2**63 - 1), min_size=1, max_size=600).map(tuple)
 any_word: st.SearchStrategy[Word] = st.one_of(
-    st.sampled_from([Drain(), Drain(now=True), Quiet(), Show(), GiveUp()]),
+    st.sampled_from([Drain(), Drain(now=True), Quiet(), Show(), GiveUp(), Trouble()]),
     st.builds(Beaten, st.integers(0, 2**63), ids),
     st.builds(CancelJobs, some_ids),
     st.builds(LostJobs, some_ids),

@@ -75,6 +75,7 @@ class EmbeddedWorker:
             token=runtime.token,
             interval=self._settings.heartbeat_interval,
             on_answers=runtime.on_answers,
+            on_failed=runtime.on_trouble,
         )
         runtime.start(asyncio.get_running_loop())
         self._pulse.start()

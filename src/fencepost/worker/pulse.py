@@ -120,6 +120,7 @@ class Pulse(threading.Thread):
         board, token: what the process runs, and under which token.
         interval: seconds between beats, shorter while a lease on the board wants it.
         on_answers: called in this thread after each good beat.
+        on_failed: called in this thread after each beat that failed: nobody would keep what is claimed now.
         on_trouble: called in this thread when a beat failed for good (schema gone, no rights); it goes on trying.
 
     A transient error is logged once per episode; the next beat comes a fifth of an interval later.
@@ -134,12 +135,13 @@ class Pulse(threading.Thread):
         token: int,
         interval: float,
         on_answers: Callable[[Answers], None],
+        on_failed: Callable[[], None] | None = None,
         on_trouble: Callable[[Exception], None] | None = None,
     ) -> None:
         super().__init__(name="fencepost-pulse", daemon=True)
         self._wire, self._sql, self._board, self._token = wire, sql, board, token
         self._interval = interval
-        self._on_answers, self._on_trouble = on_answers, on_trouble
+        self._on_answers, self._on_failed, self._on_trouble = on_answers, on_failed, on_trouble
         self._halt = threading.Event()
         self._wake = threading.Event()
         self._troubled = False
@@ -190,5 +192,7 @@ class Pulse(threading.Thread):
         if not self._troubled:
             log.warning("a beat failed: %s", faults.explain(error))
         self._troubled = True
+        if self._on_failed is not None:
+            self._on_failed()
         if self._on_trouble is not None and not faults.is_transient(error):
             self._on_trouble(error)

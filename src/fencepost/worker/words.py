@@ -5,6 +5,7 @@
     Q            quiet: stop claiming, go on otherwise
     S            show: write stacks and held leases to the log
     G            give up: the database has been away longer than the ttl; cancel the handlers, drop the leases
+    T            trouble: a beat failed; claim nothing until one has been answered (SPEC W4)
     B<ns> 1,2    a beat was answered; <ns>: when it was *sent* (`board.boot_ns`), ids: those whose leases it renewed
     C1,2         these were asked to end (SPEC W8)
     L1,2         these leases are lost (or were taken back before they started): stop, write nothing
@@ -46,6 +47,11 @@ class GiveUp:
 
 
 @dataclass(frozen=True, slots=True)
+class Trouble:
+    """A beat failed. The next one that is answered ends it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Beaten:
     """A beat was answered. ``ids`` were renewed, counted from ``sent_ns``."""
 
@@ -67,9 +73,16 @@ class LostJobs:
     ids: tuple[int, ...]
 
 
-Word = Drain | Quiet | Show | GiveUp | Beaten | CancelJobs | LostJobs
+Word = Drain | Quiet | Show | GiveUp | Trouble | Beaten | CancelJobs | LostJobs
 
-_PLAIN: dict[bytes, Word] = {b"D": Drain(), b"N": Drain(now=True), b"Q": Quiet(), b"S": Show(), b"G": GiveUp()}
+_PLAIN: dict[bytes, Word] = {
+    b"D": Drain(),
+    b"N": Drain(now=True),
+    b"Q": Quiet(),
+    b"S": Show(),
+    b"G": GiveUp(),
+    b"T": Trouble(),
+}
 _LETTER = {word: letter for letter, word in _PLAIN.items()}
 
 

@@ -148,6 +148,8 @@ def _obey(runtime: Runtime, word: words.Word) -> None:
             _show(runtime)
         case words.GiveUp():
             runtime.give_up()
+        case words.Trouble():
+            runtime.on_trouble()
         case words.Beaten(sent_ns=sent, ids=ids):
             runtime.on_beat(sent, ids)
         case words.CancelJobs(ids=ids):

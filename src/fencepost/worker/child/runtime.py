@@ -86,6 +86,7 @@ class Runtime:
         """Until when everything that the supervisor said has been heard; 0: nobody speaks, a pulse of our own beats."""
         self._good_ns = self._looked_ns = boot_ns()
         self._hold_ns = 0
+        self._silence_ns = int(min(settings.heartbeat_ttl * MARGIN, 3 * settings.heartbeat_interval) * 1e9)
         self._lock = threading.Lock()
         self.error: FencepostError | None = None
         self.gave_up = False
@@ -155,6 +156,10 @@ class Runtime:
         for held in self.room.by_id(ids) if ids else ():
             held.beaten_ns = max(held.beaten_ns, sent_ns)
 
+    def on_trouble(self) -> None:
+        """A beat failed: nothing is claimed until one is answered (SPEC W4)."""
+        self.clerk.pulse_good = False
+
     def on_cancel(self, ids: tuple[int, ...]) -> None:
         """Somebody asked for the end of these."""
         for held in self.room.by_id(ids) if ids else ():
@@ -188,8 +193,8 @@ class Runtime:
     def _look(self) -> None:
         now, now_ns = time.monotonic(), self._known_until()
         draining = self._drain_at is not None
-        if now_ns - self._good_ns > int(self.settings.heartbeat_ttl * MARGIN * 1e9):
-            self.clerk.pulse_good = False  # nobody would keep what we claimed (SPEC W4)
+        if now_ns - self._good_ns > self._silence_ns:
+            self.clerk.pulse_good = False  # a beat hangs; nobody would keep what we claimed (SPEC W4)
         for held in self.room.everything():
             if not held.ended and held.has_outlived(now_ns) and held.tell(LOST):
                 log.warning("job %s: no good beat for too long, its lease must be taken for lost", held.claimed.job_id)

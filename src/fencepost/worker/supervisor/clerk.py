@@ -189,6 +189,8 @@ class Clerk(threading.Thread):
         self._beat_at = now + min(usual, wanted)
         if not self._attempt(lambda: self._beat(children)):
             self._beat_at = time.monotonic() + min(_GLANCE_S, usual / 5)
+            for child in children:
+                child.tell(words.Trouble())  # nobody would keep what it claims now
 
     def _beat(self, children: Iterable[Child]) -> None:
         """One statement for all children that show life."""
