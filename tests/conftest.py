@@ -5,6 +5,8 @@ database        a migrated database of this test's own, on ``server``
 empty_database  the same without fencepost's schema
 own_server      a server that this test may stop, kill, freeze; its database ``fencepost`` is migrated
 each_version    like ``database``, once on each PostgreSQL that the machine has
+scene           whole workers on ``database``
+own_scene       whole workers on ``own_server``
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from fencepost.sql.catalog import Catalog
 from fencepost.store import schema
 from servers import OWN, Database, Server, migrated, versions
 from servers import server as started
+from worker.scene import Scene
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -107,3 +110,19 @@ def each_version(
     name = made.create(template)
     yield Database(made.dsn_of(name), Catalog(), made)
     made.drop(name)
+
+
+@pytest.fixture
+def scene(database: Database) -> Iterator[Scene]:
+    """Whole workers on a database of this test's own."""
+    made = Scene(database)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def own_scene(own_server: Server) -> Iterator[Scene]:
+    """The same on a server that may be stopped."""
+    made = Scene(Database(own_server.dsn, Catalog(), own_server))
+    yield made
+    made.close()

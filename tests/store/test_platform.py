@@ -12,9 +12,9 @@ import pytest
 from fencepost.errors import OutageError, UnsupportedDatabaseError
 from fencepost.store import platform
 from fencepost.store.connect import open_connection
+from pooler import pooler
 from servers import Database
 from store.hands import SQL
-from store.pooler import pooler
 
 GOOD = platform.Platform(
     version="PostgreSQL 17.2 on x86_64-pc-linux-gnu, compiled by gcc",

@@ -20,10 +20,10 @@ from fencepost.errors import FencepostError, OutageError, SchemaError, Unsupport
 from fencepost.sql.catalog import Catalog, SqlFile
 from fencepost.store import migrator, schema
 from fencepost.store.schema import check, migrate, plan_sql, verify
+from pooler import pooler
 from servers import Database
 from store.hands import SQL, claim, enqueue, new, settle, wire_driver
 from store.migrating import Migrators, start
-from store.pooler import pooler
 from waiting import eventually
 
 Conn = psycopg.Connection[Any]

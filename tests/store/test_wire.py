@@ -22,9 +22,9 @@ from fencepost.errors import OutageError, UsageError
 from fencepost.store import faults, jobs, schema
 from fencepost.store.flow import Stmt
 from fencepost.store.wire import TooLate, Wire
+from pooler import pooler
 from servers import Database, Server, server
 from store.hands import SQL, TOKEN, claim, enqueue, new, settle, wire_driver
-from store.pooler import pooler
 from waiting import eventually
 
 ONE = Stmt("select 1")

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from servers import Database
 from waiting import always, eventually
 
@@ -46,9 +48,16 @@ class Scene:
     # ------------------------------------------------------------------------------------------------------- workers
 
     def worker(
-        self, *, wrap: Sequence[str] = (), leader: bool = True, app: str = "scenario_app:app", **settings: Any
+        self,
+        *,
+        wrap: Sequence[str] = (),
+        leader: bool = True,
+        app: str = "scenario_app:app",
+        dsn: str | None = None,
+        **settings: Any,
     ) -> Worker:
-        made = Worker(self, wrap, leader, app, FAST | settings)
+        """``dsn`` where it goes another way to the database than the test does."""
+        made = Worker(self, wrap, leader, app, dsn or self.database.dsn, FAST | settings)
         self.workers.append(made)
         return made
 
@@ -58,14 +67,14 @@ class Scene:
         """Enqueue by the public SQL function; job_ids are ``task`` or ``key``, numbered if several."""
         name = key or task
         names = [name] if count == 1 else [f"{name}:{n}" for n in range(count)]
-        with self.database.connect() as conn:
+        with self._connect() as conn:
             for job_id in names:
                 conn.execute("SELECT fencepost.enqueue(%s, %s::jsonb, %s)", [task, json.dumps(arguments), job_id])
         return names
 
     def job(self, job_id: str) -> dict[str, Any]:
         """The row of the view ``jobs``."""
-        with self.database.connect() as conn:
+        with self._connect() as conn:
             cursor = conn.execute("SELECT * FROM fencepost.jobs WHERE job_id = %s", [job_id])
             row = cursor.fetchone()
             assert row is not None, job_id
@@ -95,8 +104,12 @@ class Scene:
         )
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        with self.database.connect() as conn:
+        with self._connect() as conn:
             return conn.execute(statement, values or None).fetchall()
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        """With times as the driver reads them, whatever a test has set for this database."""
+        return self.database.connect(options="-c DateStyle=ISO")
 
     def value(self, statement: str, *values: Any) -> Any:
         return self.rows(statement, *values)[0][0]
@@ -139,11 +152,13 @@ class Scene:
 class Worker:
     """One supervisor and its children."""
 
-    def __init__(self, scene: Scene, wrap: Sequence[str], leader: bool, app: str, settings: dict[str, Any]) -> None:
+    def __init__(
+        self, scene: Scene, wrap: Sequence[str], leader: bool, app: str, dsn: str, settings: dict[str, Any]
+    ) -> None:
         self.scene, self.may_end = scene, False
         number = len(scene.workers)
         spec = scene.folder / f"spec{number}.json"
-        spec.write_text(json.dumps({"app": app, "settings": settings, "dsn": scene.database.dsn, "leader": leader}))
+        spec.write_text(json.dumps({"app": app, "settings": settings, "dsn": dsn, "leader": leader}))
         self.log = scene.folder / f"log{number}"
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
