@@ -32,6 +32,7 @@ class Proxy:
     def __init__(self, dsn: str) -> None:
         self.target = dsn
         self._pairs: set[_Pair] = set()
+        self._clients: set[asyncio.StreamWriter] = set()
         self._refusing = False
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
@@ -108,15 +109,26 @@ class Proxy:
         self._ready.set()
         await self._stop.wait()
         server.close()
-        for pair in list(self._pairs):
-            _reset(pair.client)
+        for pair in self._pairs:
             _reset(pair.server)
+        for client in self._clients:
+            _reset(client)
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # the transports close their sockets
 
     async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.CancelledError):  # the end of the proxy
+            self._clients.add(writer)
+            try:
+                await self._serve_one(reader, writer)
+            finally:
+                self._clients.discard(writer)
+                _reset(writer)
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self._open.wait()
         if self._refusing:
             _reset(writer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from psycopg import sql
@@ -14,6 +15,7 @@ log = logging.getLogger("fencepost.worker")
 
 _TURN_S = 0.5
 _RETRY_S = 2.0
+_PROBE_S = 10.0  # so long nothing may come before the connection is asked whether it lives
 
 
 class Wakeup(threading.Thread):
@@ -47,6 +49,11 @@ class Wakeup(threading.Thread):
                 self._halt.wait()
                 return
             conn.execute(sql.SQL("listen {}").format(sql.Identifier(self._channel)))
+            probe_at = time.monotonic() + _PROBE_S
             while not self._halt.is_set():
                 for _ in conn.notifies(timeout=_TURN_S, stop_after=1):
                     self._wake()
+                    probe_at = time.monotonic() + _PROBE_S
+                if time.monotonic() > probe_at:  # half-open sockets are silent for ever, and acknowledge everything
+                    conn.execute("select 1")
+                    probe_at = time.monotonic() + _PROBE_S
