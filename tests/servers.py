@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from fencepost.embedded import binaries, guardian
 from fencepost.embedded.server import EmbeddedServer
@@ -157,6 +160,38 @@ def server(
             made.release()
 
 
+@contextmanager
+def standby_of(primary: Server, bindir: Path | None = None) -> Iterator[Server]:
+    """A streaming standby, read-only until it is promoted."""
+    asked = conninfo_to_dict(primary.dsn)
+    programs = binaries.find(bindir, major=primary.major) if bindir is None else binaries.find(bindir)
+    with tempfile.TemporaryDirectory(prefix="fpt-", ignore_cleanup_errors=True) as folder:
+        root = Path(folder) / "pg"
+        root.mkdir()
+        (root / "start.lock").touch()
+        subprocess.run(
+            [
+                str(programs.bindir / "pg_basebackup"),
+                f"--host={asked['host']}",
+                f"--port={asked['port']}",
+                f"--username={asked['user']}",
+                f"--pgdata={root / 'data'}",
+                "--write-recovery-conf",
+                "--wal-method=stream",
+                "--checkpoint=fast",
+            ],
+            check=True,
+            capture_output=True,
+            env=binaries.tool_environment(),
+        )
+        made = Server(root, programs.bindir, OWN)
+        made.start()
+        try:
+            yield made
+        finally:
+            made.release()
+
+
 def migrated(made: Server, catalog: Catalog | None = None) -> str:
     """The name of a migrated database that others are copied from."""
     name = made.create()
@@ -167,9 +202,14 @@ def migrated(made: Server, catalog: Catalog | None = None) -> str:
 def versions() -> list[binaries.Binaries]:
     """One PostgreSQL of each supported major version that this machine has, oldest first.
 
-    ``FENCEPOST_TEST_PG_BINS`` may name more folders, separated as in PATH.
+    ``make servers`` installs those that Debian and the wheel do not have. ``FENCEPOST_TEST_PG_BINS`` may name more folders,
+    separated as in PATH. ``FENCEPOST_TEST_NEEDS=versions`` makes it an error that one is missing (CI).
     """
     named = [Path(word) for word in os.environ.get("FENCEPOST_TEST_PG_BINS", "").split(os.pathsep) if word]
+    named += Path(sys.prefix, "servers").glob("*/bin")
     found = {one.major: one for one in reversed(binaries.find_all())}
     found |= {one.major: one for one in (binaries.find(bindir) for bindir in named)}
+    if "versions" in os.environ.get("FENCEPOST_TEST_NEEDS", "").split(","):
+        missing = set(range(binaries.OLDEST, binaries.NEWEST + 1)) - set(found)
+        assert not missing, f"FENCEPOST_TEST_NEEDS names versions; missing: {sorted(missing)}"
     return [found[major] for major in sorted(found)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 from fencepost import App, JobContext, RetryPolicy
 from worker.apps.scenario_app import noted
 
@@ -14,3 +16,10 @@ async def raises(job: JobContext) -> None:
     with noted(job):
         if job.run_count == 1:
             raise ValueError("in the first run")
+
+
+@app.task("fat")
+async def fat(job: JobContext, size: int, ballast: str = "") -> str:
+    """Returns much that compression cannot make small."""
+    with noted(job):
+        return secrets.token_urlsafe(size)

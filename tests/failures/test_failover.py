@@ -1,0 +1,90 @@
+"""The primary dies and its streaming standby is promoted; workers have both in their DSN (SPEC W4, C11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from fencepost.sql.catalog import Catalog
+from servers import Database, Server, standby_of
+from waiting import eventually
+from worker.scene import Scene
+
+
+def both(first: Server, second: Server) -> str:
+    one, two = conninfo_to_dict(first.dsn), conninfo_to_dict(second.dsn)
+    return make_conninfo(
+        "",
+        host=f"{one['host']},{two['host']}",
+        port=f"{one['port']},{two['port']}",
+        user=one["user"],
+        dbname=one["dbname"],
+        target_session_attrs="read-write",
+    )
+
+
+def has_caught_up(primary: Server) -> bool:
+    with primary.connect() as conn:
+        rows: list[Any] = conn.execute(
+            "SELECT pg_current_wal_lsn() = replay_lsn AND application_name <> '' FROM pg_stat_replication"
+        ).fetchall()
+    return bool(rows) and all(row[0] for row in rows)
+
+
+@pytest.mark.spec("W4", "W6", "C11")
+@pytest.mark.parametrize("how", ["immediate", "kill"])
+def test_a_promoted_standby_takes_over_and_no_lease_is_lost(own_server: Server, how: str) -> None:
+    """The job that ran goes on and is written once on the new primary; later ones are claimed there."""
+    with standby_of(own_server) as standby:
+        dsn = both(own_server, standby)
+        scene = Scene(Database(dsn, Catalog(), own_server))
+        try:
+            worker = scene.worker(slots=4, heartbeat_ttl=20)
+            children = worker.wait_children()
+            scene.put("sleep", seconds=5)
+            names = scene.put("noop", key="before", count=50)
+            scene.wait("begin", "sleep")
+            scene.wait_state("succeeded", *names)
+            eventually(lambda: has_caught_up(own_server), within=20)
+
+            if how == "kill":
+                own_server.kill()
+            else:
+                own_server.stop("immediate")
+            with standby.connect() as conn:
+                assert conn.execute("SELECT pg_promote(wait_seconds => 30)").fetchone() == (True,)
+
+            scene.wait_state("succeeded", "sleep")
+            assert scene.job("sleep")["run_count"] == 1
+            assert len(scene.all("begin", "sleep")) == 1
+            names = scene.put("noop", key="after", count=20)
+            scene.wait_state("succeeded", *names)
+            assert worker.children() == children
+            assert scene.rows("SELECT * FROM fencepost.fsck") == []
+        finally:
+            scene.close()
+
+
+@pytest.mark.spec("W4")
+def test_a_standby_alone_is_waited_for_until_it_is_promoted(own_server: Server) -> None:
+    """25006: a worker that finds only a read-only server claims nothing and waits; promoted, it works."""
+    with standby_of(own_server) as standby:
+        scene = Scene(Database(both(own_server, standby), Catalog(), own_server))
+        try:
+            worker = scene.worker(heartbeat_ttl=30)
+            children = worker.wait_children()
+            scene.put("sleep", seconds=2)
+            scene.wait("begin", "sleep")
+            eventually(lambda: has_caught_up(own_server), within=20)
+            own_server.stop("fast")
+            scene.wait("end", "sleep")
+            with standby.connect() as conn:
+                conn.execute("SELECT pg_promote(wait_seconds => 30)")
+
+            scene.wait_state("succeeded", "sleep")
+            assert scene.job("sleep")["run_count"] == 1
+            assert worker.children() == children
+        finally:
+            scene.close()
