@@ -152,6 +152,9 @@ class Proxy:
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
             if pair.deaf:
+                for way in ways:
+                    way.cancel()
+                await asyncio.gather(*ways, return_exceptions=True)  # one reader at a time
                 with contextlib.suppress(OSError):
                     while await reader.read(65536):
                         pass  # taken and thrown away: the client's kernel gets its acknowledgements

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from failures.trouble import ours
 from proxy import Proxy, proxy
 from waiting import eventually
 from worker.scene import Scene, pause
@@ -45,6 +46,8 @@ def test_a_network_that_fails_for_less_than_the_ttl_costs_nothing(scene: Scene, 
     scene.wait_state("succeeded", "noop")
     assert worker.children() == children
     eventually(lambda: way.connections <= before, within=30)
+    with scene.database.connect() as conn:
+        eventually(lambda: "fencepost listen" in ours(conn).values(), within=30)
 
 
 @pytest.mark.spec("W5", "C6")

@@ -177,7 +177,12 @@ BEGIN
     END IF;
   END IF;
 
-  -- 4. Answers. What was not accepted is either known of the same run (an answer was lost) or lost.
+  -- 4. What was given back or lost is for whoever is idle; what its own worker tries again later is not news.
+  IF p_act && ARRAY['release', 'lost'] AND 'queued' = ANY (v_state) THEN
+    NOTIFY {schema};
+  END IF;
+
+  -- 5. Answers. What was not accepted is either known of the same run (an answer was lost) or lost.
   RETURN QUERY SELECT u.id, 'accepted', u.state FROM unnest(v_done, v_state) AS u(id, state);
   IF coalesce(cardinality(v_done), 0) < cardinality(p_id) THEN
     PERFORM {schema}._count_refused(p_id, p_run_count, p_token, v_done);

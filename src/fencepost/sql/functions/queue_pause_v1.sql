@@ -11,5 +11,8 @@ BEGIN
   INSERT INTO {schema}.audit (actor, action, target, reason, became)
   VALUES (p_actor, CASE WHEN p_paused THEN 'pause' ELSE 'resume' END, p_queue, p_reason,
           CASE WHEN p_paused THEN 'paused' ELSE 'open' END);
+  IF NOT p_paused THEN
+    NOTIFY {schema};
+  END IF;
   RETURN CASE WHEN p_paused THEN 'paused' ELSE 'resumed' END;
 END $$;

@@ -26,6 +26,7 @@ BEGIN
     IF NOT {schema}._revive(j.id, j.run_count, j.task, j.unique_key) THEN RETURN 'not_in_doubt'; END IF;
     UPDATE {schema}.job SET run_at = v_now, start_by = NULL, finish_by = NULL WHERE job.id = j.id;
     PERFORM {schema}._queue_up(j.id, j.run_count, v_now);
+    NOTIFY {schema};
   ELSE
     UPDATE {schema}.outcome o
        SET state = p_verdict, result = coalesce(p_result, o.result), finished_at = v_now,

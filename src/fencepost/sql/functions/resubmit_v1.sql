@@ -26,6 +26,7 @@ BEGIN
     PERFORM {schema}._queue_up(j.id, j.run_count, v_now);
     INSERT INTO {schema}.audit (id, actor, action, reason, was, became)
     VALUES (j.id, p_actor, 'resubmit', p_reason, j.state, 'queued');
+    NOTIFY {schema};
     answer := 'resubmitted';
     RETURN;
   END LOOP;

@@ -15,7 +15,8 @@ log = logging.getLogger("fencepost.worker")
 
 _TURN_S = 0.5
 _RETRY_S = 2.0
-_PROBE_S = 10.0  # so long nothing may come before the connection is asked whether it lives
+_DEADLINE_S = 5.0
+_PROBE_S = 5.0  # so long nothing may come before the connection is asked whether it lives
 
 
 class Wakeup(threading.Thread):
@@ -40,7 +41,7 @@ class Wakeup(threading.Thread):
                 self._halt.wait(_RETRY_S)
 
     def _listen(self) -> None:
-        with open_connection(self._dsn, name="listen", deadline_s=10.0) as conn:
+        with open_connection(self._dsn, name="listen", deadline_s=_DEADLINE_S) as conn:
             row = conn.execute("select pg_catalog.pg_backend_pid()").fetchone()
             assert row is not None
             conn.note_backend(row[0])
