@@ -10,8 +10,6 @@ import pytest
 
 from worker.scene import Scene, pause
 
-NOBODY_POLLS = {"poll_interval": 600.0, "slots": 2}
-
 
 def resubmit(scene: Scene) -> str:
     scene.put("raises_twice", key="again")
@@ -51,7 +49,9 @@ def hand_back(scene: Scene) -> str:
 def test_what_becomes_runnable_is_begun_without_a_poll(scene: Scene, act: Callable[[Scene], str]) -> None:
     """NTF-6: two workers that would poll in ten minutes; the job begins all the same."""
     for _ in range(2):
-        scene.worker(app="failures.apps.trouble_app:app", shutdown_timeout=0.2, **NOBODY_POLLS).wait_children()
+        scene.worker(
+            app="failures.apps.trouble_app:app", shutdown_timeout=0.2, poll_interval=600, slots=2
+        ).wait_children()
     pause(0.7)  # both have polled, and listen
 
     job_id = act(scene)

@@ -52,12 +52,12 @@ def test_a_result_that_cannot_be_stored_fails_its_own_job_at_once(scene: Scene, 
     scene.wait_state("succeeded", *good)
     for how in RESULTS:
         job = scene.job(how)
-        assert (job["last_error_code"], job["attempts"], job["run_count"]) == ("UNSTORABLE", 1, 1), how
+        assert (job["last_error_code"], job["attempts"]) == ("UNSTORABLE", 1), how
         assert 10 < len(job["last_error"]) < 400, how
-        assert begun(scene, how) == [1], how
+        assert len(begun(scene, how)) == 1, how
     for job_id in good:
         assert scene.job(job_id)["result"] == {"number": 7, "text": "ä", "none": None}
-        assert begun(scene, job_id) == [1]
+        assert len(begun(scene, job_id)) == 1
     assert_at_rest(scene)
     assert len(worker.children()) == 1
 
@@ -117,8 +117,9 @@ def test_a_job_process_that_ends_under_its_body_counts_a_crash_of_this_job_only(
         "well-meant": (2, 1),
         "neighbour": (1, 0),
     }
-    assert scene.runs("ill") == scene.runs("well-meant") == [("stale", True, "STALE")]
-    assert scene.rows("SELECT error FROM fencepost.attempt ORDER BY error") == [
+    for name in ("ill", "well-meant"):
+        assert [run for run in scene.runs(name) if run[1]] == [("stale", True, "STALE")]  # unspent: waited for a process
+    assert scene.rows("SELECT error FROM fencepost.attempt WHERE spent ORDER BY error") == [
         ("its process ended: exit code 0",),
         ("its process ended: exit code 3",),
     ]

@@ -105,3 +105,5 @@ class ClaimedJob:
     checkpoint: str | None
     meta: str | None
     tags: tuple[str, ...] = ()
+    finish_in_s: float | None = None
+    """Seconds until ``finish_by`` at the claim, by the database's clock."""

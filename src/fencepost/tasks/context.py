@@ -10,9 +10,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from hashlib import sha256
 from json import dumps
 from typing import Any, Protocol
@@ -22,6 +24,7 @@ from fencepost.domain.control import Cancelled
 from fencepost.domain.job import ClaimedJob, Fence
 from fencepost.domain.limits import CHECKPOINT_BYTES, PROGRESS_TEXT
 from fencepost.domain.payload import decode, encode
+from fencepost.domain.storable import said
 from fencepost.domain.storable import text as storable_text
 from fencepost.errors import UsageError
 from fencepost.tasks.stats import Stats
@@ -261,8 +264,8 @@ class JobContext:
             return
         shown = {k: v for k, v in pending.items() if v is not None}
         if "text" in shown:
-            said = str(shown["text"])
-            shown["text"] = storable_text(self._redact(said) if self._redact else said, PROGRESS_TEXT)
+            spoken = said(shown["text"])
+            shown["text"] = storable_text(self._redact(spoken) if self._redact else spoken, PROGRESS_TEXT)
         try:
             self._handle.set_progress(encode(shown, limit=4 * PROGRESS_TEXT, what="progress"))
         except UsageError:
@@ -289,8 +292,15 @@ class JobContext:
     async def asave_checkpoint(self, value: Any) -> None:
         """`save_checkpoint` for async handlers: the event loop goes on meanwhile."""
         encoded = encode(value, limit=CHECKPOINT_BYTES, what="checkpoint")
-        await asyncio.to_thread(self._handle.save_checkpoint, encoded)
+        # Not asyncio.to_thread: those few threads are the handlers' own, and may all be busy for long.
+        await asyncio.get_running_loop().run_in_executor(_checkpoints(), self._handle.save_checkpoint, encoded)
         self._checkpoint = decode(encoded)
+
+
+@cache
+def _checkpoints() -> ThreadPoolExecutor:
+    """Threads in which async handlers wait for their checkpoints to be durable."""
+    return ThreadPoolExecutor(8, thread_name_prefix="fencepost-checkpoint")
 
 
 def _part(part: str | int | UUID | date) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -102,12 +103,17 @@ class Observers:
         return bool(self._by_type) and any(kind in self._by_type for kind in event.__mro__)
 
     def emit(self, event: Event) -> None:
-        """Tell everybody who asked. Never raises, except for the interpreter's own wish to end."""
+        """Tell everybody who asked. Never raises, except for Ctrl-C in the main thread.
+
+        An observer's ``sys.exit()`` is its fault like any other: it is called in threads that must not end of it.
+        """
         for kind in type(event).__mro__:
             for observer in self._by_type.get(kind, ()):
                 try:
                     observer(event)
-                except Exception:
+                except BaseException as error:
+                    if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+                        raise
                     log.exception("observer %s failed on %s", _name(observer), type(event).__name__)
 
 

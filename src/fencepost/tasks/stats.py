@@ -65,7 +65,7 @@ class Stats:
                     f"stats[{name!r}] holds {type(before).__name__}, to grow by {type(step).__name__}: numbers only"
                 )
                 raise UsageError(message)
-            self._put(kept, before + step)
+            self._put(kept, self._figure(name, before + step))
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:

@@ -7,6 +7,7 @@ tasks use the command ``fencepost worker``. No signal handlers are touched; leav
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -98,6 +99,8 @@ class EmbeddedWorker:
         if over:
             pulse.halt()
             await asyncio.to_thread(pulse.join, 5.0)
+        else:  # a stuck thread keeps its lease, and the pulse goes on for it, and no longer
+            threading.Thread(target=_halt_when_over, args=(runtime, pulse), name="fencepost-last", daemon=True).start()
 
     async def run_until_idle(self, within: float = 60.0) -> None:
         """Wait until nothing runs and two polls found nothing due. Raises TimeoutError; for tests and scripts."""
@@ -133,6 +136,11 @@ class EmbeddedWorker:
         except Exception as error:
             raise faults.translate(error) from error
         return dsn
+
+
+def _halt_when_over(runtime: Runtime, pulse: Pulse) -> None:
+    runtime.wait_over()
+    pulse.halt()
 
 
 Duties = Callable[[str, Any], Sequence[Service]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from fencepost.tasks.context import CURRENT_JOB, JobContext
 from fencepost.tasks.middleware import Middlewares
 from fencepost.tasks.task import Task
 from fencepost.worker.child.held import CANCEL, LOST, RELEASE, TIMEOUT, Held
+
+log = logging.getLogger("fencepost.worker")
 
 SHORT_PAUSES = 20
 """Pauses waited out in one run; further ones give the slot back."""
@@ -54,14 +57,32 @@ class Attempts:
         limit, code = policy.max_duration_s, "MAX_DURATION"
         if policy.timeout_s is not None and policy.timeout_s < limit:
             limit, code = policy.timeout_s, "TIMEOUT"
-        if held.claimed.finish_by is not None:
-            left = max((held.claimed.finish_by - datetime.now(UTC)).total_seconds(), 0.001)
+        if held.claimed.finish_in_s is not None:
+            left = max(held.claimed.finish_in_s - (time.monotonic() - held.taken_at), 0.001)
             if left < limit:
                 limit, code = left, "DEADLINE"
         return limit, code
 
     async def run_async(self, held: Held) -> Ended:
-        """Run an async body in the current task."""
+        """Run an async body in the current task. Never raises: a run without an outcome would hold its slot for ever."""
+        try:
+            return await self._run_async(held)
+        except BaseException as error:  # noqa: BLE001 - a fault of ours, or of something that a body left behind
+            return self._failed(held, error)
+
+    def run_sync(self, held: Held) -> Ended:
+        """Run a plain body in the current thread. Never raises either."""
+        try:
+            return self._run_sync(held)
+        except BaseException as error:  # noqa: BLE001
+            return self._failed(held, error)
+
+    def _failed(self, held: Held, error: BaseException) -> Ended:
+        held.end()
+        log.error("job %s ended, but how could not be told: %s", held.claimed.job_id, type_name(error))
+        return Ended(self._outcome(held, error))
+
+    async def _run_async(self, held: Held) -> Ended:
         job, arguments, bad = self._prepare(held)
         if job is None:
             return Ended(bad)  # type: ignore[arg-type]
@@ -80,8 +101,7 @@ class Attempts:
             except BaseException as error:  # noqa: BLE001 - told to end while waiting
                 return self._ended(held, job, error)
 
-    def run_sync(self, held: Held) -> Ended:
-        """Run a plain body in the current thread."""
+    def _run_sync(self, held: Held) -> Ended:
         job, arguments, bad = self._prepare(held)
         if job is None:
             return Ended(bad)  # type: ignore[arg-type]
@@ -137,25 +157,24 @@ class Attempts:
 
     def _done(self, held: Held, job: JobContext, result: Any) -> Ended:
         held.end()
-        job.flush_progress()
+        stats = _last_words(job)
         if held.why == TIMEOUT:  # it returned all the same, but too late: nobody may count on it
-            return Ended(self._timed_out(held), job.stats_json())
+            return Ended(self._timed_out(held), stats)
         if held.why == LOST:
-            return Ended(Lost(), job.stats_json())
+            return Ended(Lost(), stats)
         if result is None:
-            return Ended(Done(), job.stats_json())
+            return Ended(Done(), stats)
         try:
             text = encode(result, limit=RESULT_BYTES, what="the result")
         except BaseException as error:  # noqa: BLE001 - a result may be anything
             told = self._text(error) or f"the result cannot be stored: {type_name(error)}"
             failure = Failure(code="UNSTORABLE", kind=ErrorClass.PERMANENT, text=told)
-            return Ended(Raised(failure), job.stats_json())
-        return Ended(Done(text), job.stats_json())
+            return Ended(Raised(failure), stats)
+        return Ended(Done(text), stats)
 
     def _ended(self, held: Held, job: JobContext, error: BaseException) -> Ended:
         held.end()
-        job.flush_progress()
-        return Ended(self._outcome(held, error), job.stats_json())
+        return Ended(self._outcome(held, error), _last_words(job))
 
     def _outcome(self, held: Held, error: BaseException) -> Outcome:
         error = unwrap(error)
@@ -209,6 +228,19 @@ class Attempts:
     def _text(self, error: BaseException) -> str | None:
         text = said(error)
         return storable(self._redact(text) if self._redact else text) if text else None
+
+
+def _last_words(job: JobContext) -> str | None:
+    """Progress and figures of a body that is over. What cannot be written down is left out: the outcome is not."""
+    try:
+        job.flush_progress()
+    except BaseException as error:  # noqa: BLE001 - a text may run code of the user's
+        log.warning("the last progress of job %s was not recorded: %s", job.job_id, type_name(error))
+    try:
+        return job.stats_json()
+    except BaseException as error:  # noqa: BLE001
+        log.warning("the figures of job %s were not recorded: %s", job.job_id, type_name(error))
+        return None
 
 
 _LIMITS = {

@@ -30,7 +30,7 @@ from fencepost.tasks.events import JobEnded, JobStarted, LeaseLost, Observers
 from fencepost.tasks.registry import Registry
 from fencepost.worker.board import Board, boot_ns
 from fencepost.worker.child.held import LOST, Held
-from fencepost.worker.child.room import Room
+from fencepost.worker.child.room import OVERSTAYED_S, Room
 from fencepost.worker.settings import WorkerSettings
 
 log = logging.getLogger("fencepost.worker")
@@ -85,7 +85,10 @@ class Clerk(threading.Thread):
         self._troubled = False
         self._failures = 0
         self._ask_mine = False
+        self._all_async = all(task.policy.executor == "async" for task in registry)
         self.claiming = True
+        self.in_claim = False
+        """A claim is under way, or what it brought is being taken in: not empty yet."""
         self.pulse_good = True
         self.ending = False
         self.idle_since: float | None = None
@@ -127,6 +130,13 @@ class Clerk(threading.Thread):
 
     def run(self) -> None:
         """Settle, promote, claim, wait."""
+        try:
+            self._work()
+        except BaseException as error:  # a process without a clerk lives on and does nothing: worse than one that ends
+            log.exception("the clerk stumbled and fell")
+            self._failed(FencepostError(f"the worker cannot go on: {type(error).__name__}"))
+
+    def _work(self) -> None:
         registered = False
         while not (self.ending and not self._outbox and not self._again):
             pause = 0.05
@@ -137,6 +147,8 @@ class Clerk(threading.Thread):
                 if self._ask_mine:
                     self._release_unknown()
                 pause = self._turn()
+                if self.room.waits:
+                    pause = min(pause, OVERSTAYED_S)
                 self._calm()
             except Exception as error:  # noqa: BLE001 - judged by kind
                 if self._give_up_on(error):
@@ -156,24 +168,32 @@ class Clerk(threading.Thread):
         self._send_progress()
         if self.ending or not self.claiming or not self.pulse_good:
             return 0.05
-        if self._loop_age() > _BLOCKED_S:
+        self._hand_back(self.room.overstayed(), "the bodies before them take longer than expected")
+        blocked = self._loop_age() > _BLOCKED_S
+        if blocked:
             self._hand_back(self.room.take_back(blocked_loop=True), "a handler blocks the event loop")
-            return 0.05
-        quotas = self.room.quotas()
+            if self._all_async:
+                return 0.05
+        quotas = self.room.quotas(blocked_loop=blocked)
         if not quotas:
-            return self._settings.poll_interval
+            return 0.05 if blocked else self._settings.poll_interval
         self._wire.run(jobs.promote(self._sql, _PROMOTE))
         sent = boot_ns()
-        claimed = self._wire.run(
-            jobs.claim(
-                self._sql,
-                self._token,
-                quotas,
-                max_bytes=MAX_BYTES,
-                ttl_s=self._settings.heartbeat_ttl,
-                after=self._after,
+        self.in_claim = True
+        try:
+            claimed = self._wire.run(
+                jobs.claim(
+                    self._sql,
+                    self._token,
+                    quotas,
+                    max_bytes=MAX_BYTES,
+                    ttl_s=self._settings.heartbeat_ttl,
+                    after=self._after,
+                )
             )
-        )
+            self._take_in(claimed.jobs, sent)
+        finally:
+            self.in_claim = False
         for bad in claimed.bad:
             self._wire.run(
                 jobs.settle(self._sql, [(bad.fence, Settlement(act="fail", code="UNSTORABLE", error=bad.reason))])
@@ -181,7 +201,6 @@ class Clerk(threading.Thread):
         if claimed.jobs:
             self._last_work = time.monotonic()
             self.idle_since = None
-            self._take_in(claimed.jobs, sent)
             return 0.0 if len(claimed.jobs) >= sum(quotas.values()) else self._pause(busy=True)
         if claimed.aside:
             return 0.02  # somebody holds the gate, or rows were moved: not empty, so look again soon, but do not spin
@@ -210,6 +229,8 @@ class Clerk(threading.Thread):
             else:
                 known.append(held)
         self.room.add(known)
+        if self.room.draining:
+            self.hand_back_waiting()
         self._mark_starts()
 
     def _beat_ms(self, job: ClaimedJob) -> int:
@@ -318,7 +339,7 @@ class Clerk(threading.Thread):
 
     def hand_back_waiting(self) -> None:
         """Give back what has not started."""
-        self._hand_back(self.room.take_back(), "the worker stops")
+        self._hand_back(self.room.stop(), "the worker stops")
 
     def _send_progress(self) -> None:
         with_news = [h for h in self.room.everything() if h.progress is not None]

@@ -22,6 +22,8 @@ class Channel:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self._rest = b""
+        self._poll = select.poll()  # not select: a process may have more than 1024 descriptors
+        self._poll.register(sock, select.POLLIN)
 
     def send(self, message: dict[str, Any]) -> None:
         """Send one message. Raises Gone."""
@@ -44,10 +46,10 @@ class Channel:
                     found: dict[str, Any] = json.loads(data)
                     return found
             try:
-                if within is not None and not select.select([self.sock], [], [], within)[0]:
+                if within is not None and not self._poll.poll(within * 1000):
                     return None
                 more = self.sock.recv(262_144)
-            except (OSError, ValueError) as error:  # the second: closed by another thread of ours
+            except OSError as error:
                 raise Gone from error
             if not more:
                 raise Gone

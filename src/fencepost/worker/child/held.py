@@ -24,13 +24,14 @@ class Held:
 
     __slots__ = (
         "abandoned", "at", "beaten_ns", "claimed", "ended", "fence", "interrupt", "limit", "limit_code", "lock", "marked",
-        "progress", "save", "started_at", "stopping", "task", "task_ref", "told_at", "why",
+        "progress", "save", "started_at", "stopping", "taken_at", "task", "task_ref", "told_at", "why",
     )  # fmt: skip
 
     def __init__(self, claimed: ClaimedJob, token: int, at: int, sent_ns: int, task: Task[..., object] | None) -> None:
         self.claimed, self.at, self.task = claimed, at, task
         self.fence = Fence(claimed.id, claimed.run_count, token)
         self.beaten_ns = sent_ns
+        self.taken_at = time.monotonic()
         self.why: str | None = None
         self.told_at = 0.0
         self.ended = False

@@ -20,6 +20,7 @@ from datetime import datetime
 from typing import Any
 
 from fencepost.domain.job import ClaimedJob
+from fencepost.domain.storable import said, type_name
 from fencepost.errors import LeaseLostError, OutageError
 from fencepost.worker.child.application import load
 from fencepost.worker.child.attempt import Attempts
@@ -146,12 +147,30 @@ def main() -> None:
     parent = int(sys.argv[3])
     die_with(parent)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)  # its worker decides about its end
+        # Its worker decides about its end. A function, not SIG_IGN, which programs that a body starts would inherit.
+        signal.signal(number, _pass_over)
+    os.register_at_fork(after_in_child=_as_usual)
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     try:
-        _Server(channel, sys.argv[2]).serve()
+        try:
+            server = _Server(channel, sys.argv[2])
+        except BaseException as error:  # noqa: BLE001 - an import may raise anything; the worker is told
+            channel.send({"what": "unready", "text": f"{type_name(error)}: {said(error)}"[:2000]})
+            os._exit(1)
+        server.serve()
     except Gone:
         os._exit(0)
+
+
+def _pass_over(*_: object) -> None:
+    """Ignore the signal."""
+
+
+def _as_usual() -> None:
+    """In a process that a body has forked: signals end it, as they would anywhere else."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        if signal.getsignal(number) is _pass_over:
+            signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.default_int_handler)
 
 
 if __name__ == "__main__":

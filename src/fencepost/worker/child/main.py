@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -15,6 +16,7 @@ import traceback
 from typing import Any
 
 from fencepost import logs
+from fencepost.domain.storable import type_name
 from fencepost.errors import FencepostError, OutageError
 from fencepost.store import faults, schema
 from fencepost.store.connect import open_connection
@@ -31,6 +33,8 @@ log = logging.getLogger("fencepost.worker")
 _PING_MS = 250
 _SWITCH_S = 0.001
 _CONNECT_TRIES_S = 30.0
+_CLEAN_UP_S = 0.5
+"""So long what bodies left behind may take to end, at the very end."""
 
 
 class ChildProcess:
@@ -219,7 +223,32 @@ def main() -> None:
         {"ok": True, "dsn": runtime.dsn, "schema": runtime.app.catalog.schema, "tasks": len(runtime.app.registry)},
     )
     sys.setswitchinterval(_SWITCH_S)
-    _leave(asyncio.run(child.run(runtime)))
+    _leave(_serve(child, runtime))
+
+
+def _serve(child: ChildProcess, runtime: Runtime) -> int:
+    """Run the loop until the child is over; its exit code.
+
+    Not `asyncio.run`: that waits for the threads of ``asyncio.to_thread`` however long they take, and ends, with all
+    bodies, when a task that some body has started raises SystemExit.
+    """
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    over = loop.create_task(child.run(runtime))
+    while not over.done():
+        try:
+            loop.run_until_complete(over)
+        except (SystemExit, KeyboardInterrupt) as error:
+            if over.done():
+                break
+            log.warning("something that a body had started raised %s: it ends, nothing else does", type_name(error))
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        with contextlib.suppress(SystemExit, KeyboardInterrupt):
+            loop.run_until_complete(asyncio.wait(left, timeout=_CLEAN_UP_S))
+    return over.result()
 
 
 def _say_hello(fd: int, answer: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import queue
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fencepost.domain.failure import ErrorClass, Failure
-from fencepost.domain.outcome import Lost, Raised, Released, Stopped
+from fencepost.domain.outcome import Lost, Outcome, Raised, Released, Snoozed, Stopped
 from fencepost.errors import FencepostError, LeaseLostError
 from fencepost.worker.child.attempt import Attempts, Ended
 from fencepost.worker.child.frames import Channel, Gone
@@ -28,6 +29,7 @@ log = logging.getLogger("fencepost.worker")
 _LOOK_S = 0.05
 _GRACE_S = 1.0
 _IMPORT_S = 60.0
+_NO_PROCESS_S = 5.0
 
 
 class ProcessBodies:
@@ -41,17 +43,23 @@ class ProcessBodies:
         attempts: Attempts,
         finished: Callable[[Held, Ended], None],
         begin: Callable[[Held], bool],
+        refuse: Callable[[Held, Outcome], None],
+        draining: Callable[[], bool],
     ) -> None:
         self._name, self._size, self._app_path = name, size, app_path
         self._attempts, self._finished, self._begin = attempts, finished, begin
+        self._refuse, self.draining = refuse, draining
         self._inbox: queue.SimpleQueue[Held | None] = queue.SimpleQueue()
         self._owners: list[_Owner] = []
+        self._idle = 0
         self._lock = threading.Lock()
 
     def submit(self, held: Held) -> None:
         """Run it as soon as a process is free."""
         with self._lock:
-            if len(self._owners) < self._size and not any(owner.idle for owner in self._owners):
+            if self._idle:
+                self._idle -= 1
+            elif len(self._owners) < self._size:
                 owner = _Owner(f"fencepost-{self._name}-p{len(self._owners)}", self._app_path, self._inbox, self)
                 self._owners.append(owner)
                 owner.start()
@@ -66,12 +74,21 @@ class ProcessBodies:
 
     def run(self, owner: _Owner, held: Held) -> None:
         """One job on one process, in its owner's thread. Its clock starts when the process is there."""
-        missing = owner.prepare()
-        if not self._begin(held):
-            return
-        ended = owner.carry(held) if missing is None else owner.failed(held, missing)
-        held.end()
-        self._finished(held, ended)
+        missing = owner.prepare(held)
+        ended = None
+        if (missing is None or self.is_unwanted(held)) and self._begin(held):
+            missing, ended = None, owner.carry(held)
+            held.end()
+        with self._lock:
+            self._idle += 1  # before the end is told: that may bring the next one
+        if ended is not None:
+            self._finished(held, ended)
+        elif missing is not None and not held.ended:
+            self._refuse(held, _no_process(held, missing))
+
+    def is_unwanted(self, held: Held) -> bool:
+        """Whether the run shall not begin, so that nobody waits for its process."""
+        return held.why is not None or self.draining()
 
 
 class _Owner(threading.Thread):
@@ -84,22 +101,16 @@ class _Owner(threading.Thread):
         self._app_path, self._inbox, self._room = app_path, inbox, room
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
-        self.idle = False
 
     def run(self) -> None:
         """Until told to end."""
-        while True:
-            self.idle = True
-            held = self._inbox.get()
-            self.idle = False
-            if held is None:
-                return
+        while (held := self._inbox.get()) is not None:
             self._room.run(self, held)
 
-    def prepare(self) -> Exception | None:
-        """Have a process that has imported the app; or what was in the way."""
+    def prepare(self, held: Held) -> Exception | None:
+        """Have a process that has imported the app; or what was in the way, also that the run shall not begin."""
         try:
-            self._ready()
+            self._ready(lambda: self._room.is_unwanted(held))
         except (Gone, OSError, FencepostError) as error:
             return error
         return None
@@ -111,7 +122,7 @@ class _Owner(threading.Thread):
     def carry(self, held: Held) -> Ended:
         """Run one body; whatever happens to the process is this job's outcome only."""
         try:
-            channel = self._ready()
+            channel = self._ready(lambda: held.why is not None)
             channel.send(
                 {
                     "what": "run",
@@ -127,13 +138,15 @@ class _Owner(threading.Thread):
             return self.failed(held, error)
 
     def kill(self) -> int | None:
-        """SIGKILL and collect; its exit code."""
+        """SIGKILL to it and all in its group, so that nothing of this run is left beside the next; its exit code."""
         process, self._process = self._process, None
         channel, self._channel = self._channel, None
         if channel is not None:
             channel.close()
         if process is None:
             return None
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)  # not collected yet: the number is still its own
         process.kill()
         return process.wait()
 
@@ -152,6 +165,8 @@ class _Owner(threading.Thread):
             what = None if message is None else message["what"]
             if message is not None and what == "ended":
                 return Ended(from_json(message["outcome"]), message["stats"])
+            if message is None and self._is_dead():  # who inherited its socket may keep that open
+                raise Gone
             if time.monotonic() > kill_at:  # also a body that has something to say all the time
                 self.kill()
                 return Ended(self._stopped(held))
@@ -170,8 +185,18 @@ class _Owner(threading.Thread):
                 return Lost()
         return self._room._attempts._timed_out(held)  # noqa: SLF001 - the same sentence as for other executors
 
-    def _ready(self) -> Channel:
-        if self._process is not None and self._process.poll() is None and self._channel is not None:
+    def _is_dead(self) -> bool:
+        """Without collecting it: until then its group's number is nobody else's."""
+        process = self._process
+        if process is None:
+            return True
+        try:
+            return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True
+
+    def _ready(self, given_up: Callable[[], bool]) -> Channel:
+        if not self._is_dead() and self._channel is not None:
             return self._channel
         self.kill()
         if self._app_path is None:
@@ -184,12 +209,27 @@ class _Owner(threading.Thread):
             ],
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
+            process_group=0,
         )
         theirs.close()
         channel = self._channel = Channel(ours)
-        if channel.receive(_IMPORT_S) is None:
-            raise Gone
+        ends = time.monotonic() + _IMPORT_S
+        while (said := channel.receive(_LOOK_S)) is None:
+            if given_up() or time.monotonic() > ends or self._is_dead():
+                raise Gone
+        if said["what"] != "ready":
+            self.kill()
+            raise Gone(said["text"])
         return channel
+
+
+def _no_process(held: Held, error: Exception) -> Outcome:
+    """The body has not begun, so no attempt is spent: later again, a bounded number of times (SPEC C6)."""
+    if isinstance(error, FencepostError):
+        return Raised(Failure(code="CRASHED", kind=ErrorClass.PERMANENT, text=str(error)))
+    text = f"no process could be started for it: {str(error) or type(error).__name__}"
+    log.error("job %s waits: %s", held.claimed.job_id, text)
+    return Snoozed(_NO_PROCESS_S, "NO_PROCESS", text)
 
 
 def _dead(held: Held, code: int | None, error: Exception) -> Any:

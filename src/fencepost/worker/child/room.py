@@ -22,6 +22,12 @@ _MOST_AHEAD = 500
 _NOT_AHEAD_S = 60.0
 """So long after a run that must not run twice its queue claims for free slots only (SPEC W2)."""
 
+OVERSTAYED_S = 2.0
+"""What was claimed ahead and has not begun by then goes back: a body turned out to be longer than those before it."""
+
+_CAREFUL_S = 10.0
+"""So long after that its queue claims for free slots only."""
+
 
 class Lane:
     """One queue: its slots, what waits for one, and how long its jobs take."""
@@ -37,12 +43,20 @@ class Lane:
         self.threads: ThreadBodies | None = None
         self.processes: ProcessBodies | None = None
 
-    def quota(self) -> int:
-        """How many more to claim: the free slots, and a little ahead where jobs are short."""
-        ahead = 0
-        if self.average_s is not None and self.average_s < AHEAD_S and time.monotonic() >= self.ahead_from:
-            ahead = min(_MOST_AHEAD, int(AHEAD_S / max(self.average_s, 1e-4)) * self.slots)
-        return max(0, self.slots + ahead - self.running - len(self.waiting))
+    def free(self) -> int:
+        """Slots that nothing runs in or waits for."""
+        return max(0, self.slots - self.running - len(self.waiting))
+
+    def ahead(self) -> int:
+        """How many more than these to claim where jobs are short."""
+        if self.average_s is None or self.average_s >= AHEAD_S or time.monotonic() < self.ahead_from:
+            return 0
+        ahead = min(_MOST_AHEAD, int(AHEAD_S / max(self.average_s, 1e-4)) * self.slots)
+        return max(0, self.slots + ahead - self.running - len(self.waiting) - self.free())
+
+    def be_careful(self, seconds: float) -> None:
+        """Claim for free slots only, for so long."""
+        self.ahead_from = max(self.ahead_from, time.monotonic() + seconds)
 
     def learn(self, seconds: float) -> None:
         """Remember how long a body took."""
@@ -72,30 +86,62 @@ class Room:
         self._wanted = wanted
         self._to_mark: deque[Held] = deque()
         self._lock = threading.Lock()
+        self.draining = False
+        """Nothing begins any more."""
+        self._blocked: set[str] = set()
+        """Queues that gave async jobs while a handler blocked the loop: not claimed from until it runs again."""
         self.bodies = AsyncBodies(attempts, self._ended, self._begin)
         for lane in self.lanes.values():
             lane.threads = ThreadBodies(lane.name, lane.slots, attempts, self._ended, self._begin)
-            lane.processes = ProcessBodies(lane.name, lane.slots, app_path, attempts, self._ended, self._begin)
+            lane.processes = ProcessBodies(
+                lane.name, lane.slots, app_path, attempts, self._ended, self._begin, self._refuse, lambda: self.draining
+            )
 
     # ---------------------------------------------------------------------------------------------------- from the clerk
 
-    def quotas(self) -> dict[str, int]:
-        """How many more each queue may claim; queues that want none are left out."""
+    def quotas(self, *, blocked_loop: bool = False) -> dict[str, int]:
+        """How many more each queue may claim; queues that want none are left out.
+
+        The board has a place for every run: free slots come first, what is left is shared by who would claim ahead.
+        While a handler blocks the loop nothing is claimed ahead, and nothing where async jobs came since.
+        """
         with self._lock:
-            room = self._board.room
-            found = {name: min(lane.quota(), room) for name, lane in self.lanes.items()}
+            if not blocked_loop:
+                self._blocked.clear()
+            lanes = [lane for name, lane in self.lanes.items() if name not in self._blocked]
+            left = self._board.room
+            found: dict[str, int] = {}
+            for lane in lanes:
+                found[lane.name] = min(lane.free(), left)
+                left -= found[lane.name]
+            eager = [] if blocked_loop else [(lane, ahead) for lane in lanes if (ahead := lane.ahead())]
+            share = left // len(eager) if eager else 0
+            for lane, ahead in eager:
+                found[lane.name] += min(ahead, share)
         return {name: quota for name, quota in found.items() if quota > 0}
 
     def add(self, runs: list[Held]) -> None:
-        """Take claimed runs in, in their order."""
+        """Take claimed runs in, in their order. While draining they only wait, for `take_back`."""
         with self._lock:
             for held in runs:
                 self.held[held.fence.id, held.fence.run_count] = held
                 lane = self.lanes[held.claimed.queue]
                 lane.waiting.append(held)
                 if held.must_not_run_twice():
-                    lane.ahead_from = time.monotonic() + _NOT_AHEAD_S
+                    lane.be_careful(_NOT_AHEAD_S)
         self.dispatch()
+
+    def overstayed(self) -> list[Held]:
+        """What was claimed ahead and waits too long: taken back, so that it runs elsewhere (SPEC W2)."""
+        before = time.monotonic() - OVERSTAYED_S
+        taken: list[Held] = []
+        with self._lock:
+            for lane in self.lanes.values():
+                if lane.waiting and lane.waiting[0].taken_at < before:
+                    taken += lane.waiting
+                    lane.waiting.clear()
+                    lane.be_careful(_CAREFUL_S)
+        return taken
 
     def forget(self, held: Held) -> None:
         """Its outcome is committed, or its lease is lost for good."""
@@ -118,7 +164,14 @@ class Room:
                     held = lane.waiting.popleft()
                     (taken if not blocked_loop or _is_async(held) else keep).append(held)
                 lane.waiting = keep
+            if blocked_loop:
+                self._blocked |= {held.claimed.queue for held in taken}
         return taken
+
+    def stop(self) -> list[Held]:
+        """From now on nothing begins; what has not begun is given back."""
+        self.draining = True
+        return self.take_back()
 
     def everything(self) -> list[Held]:
         """All runs that are not settled yet."""
@@ -131,6 +184,11 @@ class Room:
         return [held for held in self.everything() if held.fence.id in wanted]
 
     @property
+    def waits(self) -> bool:
+        """Whether something waits for a slot."""
+        return any(lane.waiting for lane in self.lanes.values())
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing is held."""
         return not self.held
@@ -141,6 +199,8 @@ class Room:
         """Start what waits where a slot is free. From any thread."""
         ready: list[Held] = []
         with self._lock:
+            if self.draining:
+                return
             for lane in self.lanes.values():
                 while lane.waiting and lane.running < lane.slots:
                     lane.running += 1
@@ -197,18 +257,19 @@ class Room:
         """In the thread of the body, right before it. False: it must not begin."""
         limit, code = self._attempts.limit_of(held)
         held.begin(limit, code)
-        may_begin = self._board.start(held.at, self._hard_limit_ns(held)) or held.marked
+        late = self.draining and not held.marked
+        may_begin = not late and (self._board.start(held.at, self._hard_limit_ns(held)) or held.marked)
         if held.why is not None or not may_begin:
             self._refuse(held)
             return False
         self._started(held)
         return True
 
-    def _refuse(self, held: Held) -> None:
-        """It has a slot and must not begin: the next one does."""
+    def _refuse(self, held: Held, outcome: Outcome | None = None) -> None:
+        """It has a slot and must not begin, or cannot: the next one does."""
         held.end()
         self._free(held, None)
-        self._settle(held, _not_begun(held), None)
+        self._settle(held, outcome or _not_begun(held), None)
         self.dispatch()
 
     def _hard_limit_ns(self, held: Held) -> int:

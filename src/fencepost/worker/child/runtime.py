@@ -206,7 +206,7 @@ class Runtime:
                 self._judge_deaf(held, now - held.told_at)
         if draining and self._drain_at is not None and now > self._drain_at:
             self._release_bodies()
-        if draining and self.room.is_empty:
+        if draining and not self.clerk.in_claim and self.room.is_empty:
             self._end("drained")
 
     def _known_until(self) -> int:

@@ -39,6 +39,7 @@ _GROUP_S = 2.0
 """How long to wait for a killed group to be empty; an unkillable member (state D) leaves the leases to the ttl."""
 
 _SOON_S = 0.005
+_COLLECT_S = 1.0
 
 
 class Watch:
@@ -70,6 +71,7 @@ class Watch:
         self._respawn = [Respawn() for _ in range(self._settings.processes)]
         self._stops = Stops()
         self._kill_at: float | None = None
+        self._collect_at = 0.0
         self._quiet = False
         self.was_ready = False
         """Whether a child has ever greeted; before that nothing was claimed, and a failure is the command's answer."""
@@ -254,9 +256,10 @@ class Watch:
         return True
 
     def _bury(self) -> None:
-        """Order the rescue when the group is empty."""
-        if not self._dying:
+        """Order the rescue when the group is empty. Orphans of living children are collected now and then."""
+        if not self._dying and time.monotonic() < self._collect_at:
             return
+        self._collect_at = time.monotonic() + _COLLECT_S
         ours = {child.pid for child in (*self.living, *self._dying)}
         left = strays.collect(ours, {child.mark for child in self._dying})
         for child in list(self._dying):
