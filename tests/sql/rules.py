@@ -477,6 +477,101 @@ async def what_cannot_be_purged_stops_no_other(s: Store, c: Conn) -> None:
     await c.execute("drop table orders")
 
 
+async def durations_at_the_edges_stop_no_other(s: Store, c: Conn) -> None:
+    """C12, C10, RTR-6: a ttl, a retention and a window that no arithmetic takes; the others are rescued, settled, looked at."""
+    await s.enq(c, ["stale", "endless", "short", "done", "new"])
+    rows = {row["job_id"]: row for row in await s.claim(c, 1)}
+    await s.stale(c)
+    await c.execute("update fencepost.running set ttl_s = 'nan' where id = $1", rows["endless"]["id"])
+    await c.execute("update fencepost.running set ttl_s = '-infinity' where id = $1", rows["short"]["id"])
+    await c.execute("update fencepost.running set ttl_s = 1e308, keep_ok_s = 1e308 where id = $1", rows["done"]["id"])
+    assert await s.settle(c, 1, [rows["done"], rows["new"]]) == {
+        rows[name]["id"]: "accepted" for name in ("done", "new")
+    }
+    await s.rescue(c)
+    assert await s.states(c, "stale", "endless", "short", "done") == ["queued", "running", "queued", "succeeded"]
+    await c.execute("update fencepost.job set dedup_s = 'infinity' where job_id = 'done'")
+    assert await s.enq(c, ["done", "other"]) == ["deduplicated", "created"]
+    await c.execute("insert into fencepost.task (name, keep_ok_s) values ('t', 'infinity')")
+    assert await c.fetchval("select changed from fencepost.retention_v1('t', 10)") == 1
+
+
+async def a_beat_of_the_future_keeps_nothing(s: Store, c: Conn) -> None:
+    """C12, C10, DEP-2: neither a lease, for which nobody would ever come, nor what is parked moving in circles."""
+    await s.enq(c, ["a", "b"])
+    rows = await s.claim(c, 1)
+    await c.execute("update fencepost.running set heartbeat_at = 'infinity' where id = $1", rows[0]["id"])
+    await s.settle(c, 1, rows[1:], "park")
+    await c.execute("insert into fencepost.worker (token, tasks, heartbeat_at) values (7, '{\"t\": 1}', 'infinity')")
+    await s.rescue(c)
+    assert await s.states(c, "a", "b") == ["queued", "queued"]
+    assert await c.fetchval("select fencepost.wake_known_v1(10)") == 0
+    await c.execute("update fencepost.worker set heartbeat_at = clock_timestamp()")
+    assert await c.fetchval("select fencepost.wake_known_v1(10)") == 1
+
+
+async def a_beat_goes_on_beside_a_lease_of_no_time(s: Store, c: Conn) -> None:
+    """C5, C12: the gap since an infinite time is no number."""
+    await s.enq(c, ["a", "b"])
+    rows = await s.claim(c, 1)
+    await c.execute("update fencepost.running set claimed_at = '-infinity' where id = $1", rows[0]["id"])
+    assert set((await s.beat(c, 1, rows)).values()) == {"ok"}
+
+
+async def a_run_that_cannot_be_counted_ends(s: Store, c: Conn) -> None:
+    """C12: the fence needs a number for each run."""
+    await s.enq(c, ["last", "next"])
+    await c.execute("update fencepost.ready set run_count = 2147483647 where id = 1")
+    assert [row["job_id"] for row in await s.claim(c, 1)] == ["next"]
+    job = await s.job(c, "last")
+    assert (job["state"], job["last_error_code"]) == ("failed", "UNSTORABLE")
+
+
+async def the_pause_after_a_crash_has_a_bound(s: Store, c: Conn) -> None:
+    """C12, R6, RTR-1: 2 to the power of thousands is no number."""
+    await s.enq(c, ["j"])
+    await s.claim(c, 1)
+    await c.execute("update fencepost.running set crashes = 5000, max_crashes = 32000")
+    await s.stale(c)
+    await s.rescue(c)
+    assert await c.fetchval("select reason from fencepost.delayed") == "crash"
+
+
+async def a_lease_that_fits_nowhere_ends_where_it_is_seen(s: Store, c: Conn) -> None:
+    """C12, STK-3: counters that no place of the queue takes; the neighbours are settled and rescued."""
+    await s.enq(c, ["a", "b", "c", "d"])
+    rows = await s.claim(c, 1)
+    await c.execute("update fencepost.running set attempts = 32766, max_attempts = 32767 where id in (1, 3)")
+    assert set((await s.settle(c, 1, rows[:2], "retry", 0.0, "E")).values()) == {"accepted"}
+    await s.stale(c)
+    await s.rescue(c)
+    assert await s.states(c, "a", "b", "c", "d") == ["failed", "queued", "failed", "queued"]
+    assert {(await s.job(c, name))["last_error_code"] for name in ("a", "c")} == {"UNSTORABLE"}
+    assert await c.fetch("select * from fencepost.quarantine") == []
+
+
+async def texts_too_long_for_the_daily_counts_stop_no_purge(s: Store, c: Conn) -> None:
+    """C12, L4: a code of thousands of characters fits into no index."""
+    await s.enq(c, ["wide", "plain"])
+    await s.settle(c, 1, await s.claim(c, 1), "fail", 0.0, "E")
+    await c.execute("update fencepost.outcome set purge_at = now()")
+    wide = "".join(chr(0x4E00 + n) for n in range(3000))
+    await c.execute("update fencepost.outcome set error_code = $1 where id = 1", wide)
+    await c.execute("update fencepost.job set task = $1 where id = 1", wide)
+    assert await c.fetchval("select fencepost.purge_v1(10)") == 2
+
+
+async def a_gate_at_the_edge_of_its_type_lets_in(s: Store, c: Conn) -> None:
+    """C7, C12: limit minus used is more than an int holds."""
+    await c.execute("insert into fencepost.gate (ckey, lim, used) values ('k', 2147483647, -2147483648)")
+    await s.enq(c, ["keyed", "plain"], ckeys=["k", None])
+    rows = await s.claim(c, 1)
+    assert [row["job_id"] for row in rows] == ["keyed", "plain"]
+    await c.execute("update fencepost.gate set used = -2147483648")
+    assert set((await s.settle(c, 1, rows)).values()) == {"accepted"}
+    assert await c.fetchval("select used from fencepost.gate") == 0
+
+
 async def an_ended_job_can_be_discarded(s: Store, c: Conn) -> None:
     """A3: with its history, audited; then its job_id is new again."""
     await s.enq(c, ["j"])

@@ -73,7 +73,7 @@ MUTANTS = [
            r.a_rescue_gives_back_slots_at_the_next_promotion),
     Mutant("the rescue ignores the beat", "rescue_v1", "coalesce(r.heartbeat_at, r.claimed_at)", "r.claimed_at",
            r.beat_keeps_a_lease_that_is_old_by_its_claim),
-    Mutant("an observer applies its own ttl", "rescue_v1", "r.ttl_s + p_grace_s", "30 + p_grace_s",
+    Mutant("an observer applies its own ttl", "rescue_v1", "fencepost._seconds(r.ttl_s)", "interval '30 s'",
            r.the_ttl_lies_with_the_lease),
     Mutant("the purge forgets the window", "claim_v1",
            "greatest(coalesce(t.keep_ok_s, 14 * 86400), coalesce(j.dedup_s, t.dedup_s, 86400))",
@@ -109,6 +109,23 @@ MUTANTS = [
            f.a16_notify_is_optional_and_constant),
     Mutant("one unpurgeable row stops retention", "purge_v1", "EXCEPTION WHEN integrity_constraint_violation THEN\n    NULL;",
            "EXCEPTION WHEN integrity_constraint_violation THEN RAISE;", r.what_cannot_be_purged_stops_no_other),
+    Mutant("a duration is taken as it is", "_seconds", "least(greatest(p_s, 0), 315360000)", "p_s",
+           r.durations_at_the_edges_stop_no_other),
+    Mutant("a beat of the future counts", "rescue_v1", "AND v_now + interval '10 years'", "AND 'infinity'",
+           r.a_beat_of_the_future_keeps_nothing),
+    Mutant("a worker of the future lives", "wake_known_v1", "AND clock_timestamp() + interval '60 s'", "AND 'infinity'",
+           r.a_beat_of_the_future_keeps_nothing),
+    Mutant("the last run is counted on", "claim_v1", "OR r.run_count = 2147483647", "", r.a_run_that_cannot_be_counted_ends),
+    Mutant("crashes have no bound", "_settle", "2 ^ least(r.crashes, 9)", "2 ^ r.crashes",
+           r.the_pause_after_a_crash_has_a_bound),
+    Mutant("an unmovable lease stops its batch", "settle_v1", "EXCEPTION WHEN data_exception OR program_limit_exceeded OR "
+           "integrity_constraint_violation THEN\n          --", "EXCEPTION WHEN unique_violation THEN\n          --",
+           r.a_lease_that_fits_nowhere_ends_where_it_is_seen),
+    Mutant("a rescue puts an unmovable lease out of sight", "_rescue", "WHEN unique_violation THEN",
+           "WHEN integrity_constraint_violation THEN", r.a_lease_that_fits_nowhere_ends_where_it_is_seen),
+    Mutant("a code of any length is counted", "_purge", "left(coalesce(e.error_code, ''), 64)", "coalesce(e.error_code, '')",
+           r.texts_too_long_for_the_daily_counts_stop_no_purge),
+    Mutant("the room of a gate is an int", "_sift", "g.lim::bigint", "g.lim", r.a_gate_at_the_edge_of_its_type_lets_in),
 ]  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import click
 
 from fencepost.cli import exits, timeline
 from fencepost.cli.options import Target, as_json, audited, target, who
-from fencepost.cli.output import ago, print_json, print_table
+from fencepost.cli.output import ago, print_json, print_table, printable
 from fencepost.errors import FencepostError, UsageError
 
 if TYPE_CHECKING:
@@ -175,8 +175,8 @@ def _act(
         answer, holder = act(job_id)
         answers.append({"job_id": job_id, "answer": answer, "holder": holder})
         if not as_json:
-            sentence = sentences.get(answer, answer).format(holder=holder)
-            click.echo(f"job {job_id}: {sentence}", err=answer not in _GOOD)
+            sentence = sentences.get(answer, answer).format(holder=printable(holder or "-"))
+            click.echo(f"job {printable(job_id)}: {sentence}", err=answer not in _GOOD)
     if as_json:
         print_json(answers)
     return exits.DONE if all(entry["answer"] in _GOOD for entry in answers) else exits.FAILED

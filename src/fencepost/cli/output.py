@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
@@ -15,6 +16,9 @@ import click
 
 _WIDE = 60
 """Characters of one cell on paper; ``--json`` has all of it."""
+
+_LONG = 2_000
+"""Characters of one fact on paper."""
 
 
 def plain(value: Any) -> Any:
@@ -29,6 +33,8 @@ def plain(value: Any) -> Any:
         return value.total_seconds()
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # JSON has no word for it, and a strict reader would refuse the whole document
     if isinstance(value, str | int | float | bool | None):
         return value
     if isinstance(value, Iterable):
@@ -38,7 +44,8 @@ def plain(value: Any) -> Any:
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
-    click.echo(json.dumps(plain(value), indent=2, ensure_ascii=not _unicode()))
+    text = json.dumps(plain(value), indent=2, ensure_ascii=not _unicode())
+    click.echo("\n".join(map(_escaped, text.split("\n"))))
 
 
 def print_table(heads: Sequence[str], rows: Sequence[Sequence[Any]], *, empty: str) -> None:
@@ -55,7 +62,7 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[Any]], *, empty: s
 
 def print_facts(facts: Sequence[tuple[str, Any]]) -> None:
     """Name and value, one a line; None is left out."""
-    shown = [(name, _cell(value, None)) for name, value in facts if value is not None]
+    shown = [(name, _cell(value, _LONG)) for name, value in facts if value is not None]
     width = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
         click.echo(f"{name:<{width}}  {value}")
@@ -103,17 +110,31 @@ def lasting(seconds: float | None) -> str:
     return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
 
 
-def _cell(value: Any, limit: int | None = _WIDE) -> str:
-    """One line of printable text; control characters as escapes, so that no stored text paints the terminal."""
+def printable(text: str, limit: int = _LONG) -> str:
+    """One line of at most so many characters; control characters as escapes, so that no stored text paints the terminal."""
+    head = text[: limit + 1]  # before it is looked at character by character: it may be of any size
+    if not head.isprintable():
+        head = "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in head)
+    return head if len(head) <= limit else head[: limit - 1] + "…"
+
+
+def _escaped(line: str) -> str:
+    """A line of JSON with what a terminal would obey as escapes; only texts can hold it."""
+    if line.isprintable():
+        return line
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in line)
+
+
+def _cell(value: Any, limit: int = _WIDE) -> str:
     if value is None or value == "":
         return "-"
     if isinstance(value, datetime):
         return when(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    text = f"{value:,}" if isinstance(value, int) else str(value.value if isinstance(value, Enum) else value)
-    text = "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
-    return text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
+    return printable(
+        f"{value:,}" if isinstance(value, int) else str(value.value if isinstance(value, Enum) else value), limit
+    )
 
 
 def _rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -105,7 +105,9 @@ class AsyncClient:
         await self._pool.aclose()
 
     async def _ask(self, flow: Callable[[], Flow[T]]) -> T:
-        return await self._tried(lambda conn, _: arun(conn, flow()), Again(budget_s=DEADLINE_S, harmless=True))
+        return await self._tried(
+            lambda conn, _: arun(conn, flow(), binary=True), Again(budget_s=DEADLINE_S, harmless=True)
+        )
 
     async def _act(self, flow: Callable[[], Flow[T]]) -> T:
         async def act(conn: AsyncBoundedConnection, _: Again) -> T:

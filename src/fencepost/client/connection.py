@@ -25,6 +25,7 @@ from psycopg.pq import TransactionStatus
 
 from fencepost.errors import OutageError
 from fencepost.sql.catalog import Catalog
+from fencepost.store import lenient
 
 V = TypeVar("V")
 
@@ -65,6 +66,7 @@ def connect(dsn: str, sql: Catalog, *, name: str, deadline_s: float = DEADLINE_S
     conn = BoundedConnection.connect(dsn, autocommit=True, prepare_threshold=None, **_extra(dsn, name))
     try:
         conn.deadline_s = deadline_s
+        lenient.adopt(conn)
         conn.isolation_level = IsolationLevel.READ_COMMITTED
         found = conn.execute(sql.statement("client/isolation")).fetchone()
         conn.plain = found is not None and found[0] == READ_COMMITTED
@@ -79,6 +81,7 @@ async def aconnect(dsn: str, sql: Catalog, *, name: str, deadline_s: float = DEA
     conn = await AsyncBoundedConnection.connect(dsn, autocommit=True, prepare_threshold=None, **_extra(dsn, name))
     try:
         conn.deadline_s = deadline_s
+        lenient.adopt(conn)
         await conn.set_isolation_level(IsolationLevel.READ_COMMITTED)
         found = await (await conn.execute(sql.statement("client/isolation"))).fetchone()
         conn.plain = found is not None and found[0] == READ_COMMITTED

@@ -107,7 +107,7 @@ class Client:
         self._pool.close()
 
     def _ask(self, flow: Callable[[], Flow[T]]) -> T:
-        return self._tried(lambda conn, _: run(conn, flow()), Again(budget_s=DEADLINE_S, harmless=True))
+        return self._tried(lambda conn, _: run(conn, flow(), binary=True), Again(budget_s=DEADLINE_S, harmless=True))
 
     def _act(self, flow: Callable[[], Flow[T]]) -> T:
         def act(conn: BoundedConnection, _: Again) -> T:

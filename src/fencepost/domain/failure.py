@@ -9,15 +9,15 @@ from typing import Any
 from fencepost.domain.limits import CODE_CHARS
 
 RESERVED = frozenset({
-    "CRASHED", "CRASH_LOOP", "DEADLINE", "EXPIRED", "MAX_DURATION", "NO_PROGRESS", "PAYLOAD_INVALID", "STALE", "TIMEOUT",
-    "UNKNOWN_TASK", "UNKNOWN_VERSION", "UNSTORABLE",
+    "CRASHED", "CRASH_LOOP", "DEADLINE", "EXHAUSTED", "EXPIRED", "MAX_DURATION", "NO_PROGRESS", "PAYLOAD_INVALID", "STALE",
+    "TIMEOUT", "UNKNOWN_TASK", "UNKNOWN_VERSION", "UNSTORABLE",
 })  # fmt: skip
 """Codes that fencepost itself gives (SPEC R1): nobody else may give them, or counts and rules would mean two things."""
 
 LIMIT_CODES = frozenset({"DEADLINE", "MAX_DURATION", "NO_PROGRESS", "TIMEOUT"})
 """A run was stopped from outside: whether its effect happened is not known."""
 
-FINAL_CODES = frozenset({"CRASH_LOOP", "DEADLINE", "EXPIRED", "PAYLOAD_INVALID", "STALE", "UNSTORABLE"})
+FINAL_CODES = frozenset({"CRASH_LOOP", "DEADLINE", "EXHAUSTED", "EXPIRED", "PAYLOAD_INVALID", "STALE", "UNSTORABLE"})
 """Codes whose action no policy can change: a retry could not help, or is not the worker's to decide."""
 
 UNKNOWN = "UNKNOWN"

@@ -11,13 +11,17 @@ from fencepost.store.flow import Flow, Rows
 T = TypeVar("T")
 
 
-def run(conn: psycopg.Connection[Any], flow: Flow[T]) -> T:
-    """Drive ``flow`` on a sync connection. Database errors are thrown into the flow, which may translate them."""
+def run(conn: psycopg.Connection[Any], flow: Flow[T], *, binary: bool = False) -> T:
+    """Drive ``flow`` on a sync connection. Database errors are thrown into the flow, which may translate them.
+
+    ``binary`` for answers with times, which as text are in whatever DateStyle the database has; on connections of ours,
+    since a caller's cursors may be of a kind that has no binary answers.
+    """
     try:
         stmt = next(flow)
         while True:
             try:
-                with conn.cursor(row_factory=psycopg.rows.tuple_row) as cursor:
+                with conn.cursor(binary=binary, row_factory=psycopg.rows.tuple_row) as cursor:
                     cursor.execute(stmt.sql, stmt.params)
                     rows: Rows = cursor.fetchall() if _answers(cursor) else []
             except Exception as error:  # noqa: BLE001 - the flow decides what it means
@@ -29,13 +33,13 @@ def run(conn: psycopg.Connection[Any], flow: Flow[T]) -> T:
         return result
 
 
-async def arun(conn: psycopg.AsyncConnection[Any], flow: Flow[T]) -> T:
+async def arun(conn: psycopg.AsyncConnection[Any], flow: Flow[T], *, binary: bool = False) -> T:
     """Drive ``flow`` on an async connection; the same text, awaited."""
     try:
         stmt = next(flow)
         while True:
             try:
-                async with conn.cursor(row_factory=psycopg.rows.tuple_row) as cursor:
+                async with conn.cursor(binary=binary, row_factory=psycopg.rows.tuple_row) as cursor:
                     await cursor.execute(stmt.sql, stmt.params)
                     rows: Rows = await cursor.fetchall() if _answers(cursor) else []
             except Exception as error:  # noqa: BLE001 - the flow decides what it means

@@ -5,6 +5,7 @@ Columns come in the order of the fields of `fencepost.store.views`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -144,11 +145,19 @@ def _ended(groups: tuple[CountView, ...]) -> int:
     return sum(group.jobs for group in groups if group.state not in {"queued", "running"})
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """The object that the column should hold; whatever else a hand has written there, under an empty name."""
+    if isinstance(value, dict):
+        return value
+    return {} if value is None else {"": value}
+
+
 def _view(kind: type[V], row: Row, **more: Any) -> V:
     names = [field.name for field in fields(kind) if field.name not in more]  # type: ignore[arg-type]
     values = dict(zip(names, row, strict=True))
     if "tags" in values:
-        values["tags"] = tuple(values["tags"] or ())
-    if "meta" in values:
-        values["meta"] = values["meta"] or {}
+        values["tags"] = tuple(map(str, values["tags"] or ()))  # an array may hold NULL, and arrays
+    for name in ("meta", "queues", "tasks"):
+        if name in values:
+            values[name] = _mapping(values[name])
     return kind(**values, **more)

@@ -24,8 +24,8 @@ BEGIN
   ), ended AS (
     INSERT INTO {schema}.outcome (id, finished_at, purge_at, run_count, attempts, crashes, snoozes, state, error_code)
     SELECT f.id, p_now,
-           p_now + interval '1 s' * CASE f.state WHEN 'failed' THEN coalesce(t.keep_bad_s, 90 * 86400)
-                                                 ELSE coalesce(t.keep_ok_s, 14 * 86400) END,
+           p_now + {schema}._seconds(CASE f.state WHEN 'failed' THEN coalesce(t.keep_bad_s, 90 * 86400)
+                                                  ELSE coalesce(t.keep_ok_s, 14 * 86400) END),
            f.run_count, f.attempts, f.crashes, f.snoozes, f.state,
            coalesce(p_code, CASE f.state WHEN 'failed' THEN 'DEADLINE' WHEN 'skipped' THEN 'EXPIRED' END)
       FROM fate f LEFT JOIN {schema}.job j ON j.id = f.id LEFT JOIN {schema}.task t ON t.name = j.task

@@ -21,8 +21,8 @@ BEGIN
                    OR known.id IS NOT NULL AND known.payload IS DISTINCT FROM input.payload::jsonb AS differs,
                  CASE WHEN known.id IS NOT NULL AND ended.state IS NULL THEN 'exists'    -- no outcome: active
                       WHEN ended.state = 'in_doubt' THEN 'in_doubt'
-                      WHEN ended.state = 'succeeded' AND ended.finished_at > v_now - interval '1 s' * coalesce(
-                             known.dedup_s, (SELECT t.dedup_s FROM {schema}.task t WHERE t.name = input.task), 86400)
+                      WHEN ended.state = 'succeeded' AND ended.finished_at > v_now - {schema}._seconds(coalesce(
+                             known.dedup_s, (SELECT t.dedup_s FROM {schema}.task t WHERE t.name = input.task), 86400))
                       THEN 'deduplicated'
                       WHEN ended.state IS NOT NULL AND p_on_terminal <> 'resubmit' THEN 'exists'
                       WHEN holder.id IS NOT NULL THEN 'skipped'

@@ -3,7 +3,7 @@
 CREATE OR REPLACE FUNCTION {schema}._give_slots(p_ckeys text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM FROM {schema}.gate g WHERE g.ckey = ANY (p_ckeys) ORDER BY g.ckey FOR UPDATE;
-  UPDATE {schema}.gate g SET used = greatest(g.used - n.given, 0)
+  UPDATE {schema}.gate g SET used = greatest(g.used::bigint - n.given, 0)
     FROM (SELECT u.k, count(*)::int AS given FROM unnest(p_ckeys) AS u(k) GROUP BY u.k) n
    WHERE g.ckey = n.k;
   -- breakpoint: slots.given

@@ -10,9 +10,9 @@ BEGIN
     DELETE FROM {schema}.carry x WHERE x.id = ANY (p_id)
   ), history AS (
     DELETE FROM {schema}.attempt x WHERE x.id = ANY (p_id)
-  ), tally AS (
-    SELECT (e.finished_at AT TIME ZONE 'UTC')::date AS day, coalesce(e.task, '?') AS task, e.state,
-           coalesce(e.error_code, '') AS code, count(*) AS n
+  ), tally AS (                         -- texts that fit into the key of `daily`, whatever the job had
+    SELECT (e.finished_at AT TIME ZONE 'UTC')::date AS day, left(coalesce(e.task, '?'), 128) AS task, e.state,
+           left(coalesce(e.error_code, ''), 64) AS code, count(*) AS n
       FROM ended e GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
   )
   INSERT INTO {schema}.daily AS d (day, task, state, code, n)

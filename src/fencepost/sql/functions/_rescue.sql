@@ -9,7 +9,7 @@ BEGIN
     RETURN QUERY SELECT s.* FROM {schema}._settle(p_id, p_run_count, p_token, p_act, NULL, NULL, p_error, NULL, NULL,
                                                   true) s;
     RETURN;
-  EXCEPTION WHEN data_exception OR integrity_constraint_violation OR lock_not_available THEN
+  EXCEPTION WHEN data_exception OR program_limit_exceeded OR integrity_constraint_violation OR lock_not_available THEN
     NULL;
   END;
   FOR k IN 1 .. cardinality(p_id) LOOP
@@ -19,8 +19,10 @@ BEGIN
     EXCEPTION
       WHEN lock_not_available THEN
         NULL;
-      WHEN data_exception OR integrity_constraint_violation THEN
+      WHEN unique_violation THEN
         PERFORM {schema}._quarantine_run(p_id[k], p_run_count[k], p_token[k], 'rescue: ' || SQLERRM);
+      WHEN data_exception OR program_limit_exceeded OR integrity_constraint_violation THEN
+        RETURN QUERY SELECT s.* FROM {schema}._end_unmovable(p_id[k], p_run_count[k], p_token[k], 'rescue: ' || SQLERRM) s;
     END;
   END LOOP;
 END $$;

@@ -50,8 +50,7 @@ BEGIN
                                     state, started_at, last_beat_at, max_gap_s, error_code, error, result, stats)
       SELECT l.id, l.token, l.claimed_at, v_now,
              CASE l.state WHEN 'in_doubt' THEN NULL
-                          ELSE v_now + make_interval(secs => CASE l.state WHEN 'failed' THEN l.keep_bad_s
-                                                                          ELSE l.keep_ok_s END) END,
+                          ELSE v_now + {schema}._seconds(CASE l.state WHEN 'failed' THEN l.keep_bad_s ELSE l.keep_ok_s END) END,
              l.run_count, l.attempts, l.crashes, l.snoozes, l.state, l.started_at, l.heartbeat_at, l.max_gap_s, l.code,
              l.error, l.result::jsonb, l.stats::jsonb
         FROM lease l
@@ -79,7 +78,7 @@ BEGIN
              WHEN p.act = 'snooze' AND r.snoozes >= 100 THEN 'retry'
              ELSE p.act END AS act,
         -- NaN and infinity fall to the upper bound; the second and later crashes wait, the first does not
-        CASE WHEN p.act = 'lost' THEN CASE WHEN r.crashes = 0 THEN 0 ELSE least(2 ^ r.crashes, 300) END
+        CASE WHEN p.act = 'lost' THEN CASE WHEN r.crashes <= 0 THEN 0 ELSE least(2 ^ least(r.crashes, 9), 300) END
              ELSE greatest(0, least(coalesce(p.delay, 0), 315360000)) END AS delay
     ), account AS (
       SELECT l.*, least(l.crashes + (l.act = 'lost')::int, 32000) AS crashes_now,
@@ -109,8 +108,7 @@ BEGIN
                                     state, stale, started_at, last_beat_at, max_gap_s, error_code, error, stats)
       SELECT v.id, v.token, v.claimed_at, v_now,
              CASE v.state WHEN 'in_doubt' THEN NULL
-                          ELSE v_now + make_interval(secs => CASE v.state WHEN 'failed' THEN v.keep_bad_s
-                                                                          ELSE v.keep_ok_s END) END,
+                          ELSE v_now + {schema}._seconds(CASE v.state WHEN 'failed' THEN v.keep_bad_s ELSE v.keep_ok_s END) END,
              v.run_count, v.attempts, v.crashes_now, v.snoozes, v.state, v.act = 'lost', v.started_at, v.heartbeat_at,
              v.max_gap_s, v.end_code, v.error, v.stats::jsonb
         FROM verdict v WHERE v.state IS NOT NULL

@@ -1,12 +1,13 @@
--- _sift: of ready rows that a claim has locked: end the expired, park those whose gate is full, leave those whose gate
--- is busy, and give back the rest.
--- edge:   queued -> skipped (EXPIRED), failed (DEADLINE); queued -> queued (ready -> parked)
+-- _sift: of ready rows that a claim has locked: end the expired and those whose next run would have no number, park
+-- those whose gate is full, leave those whose gate is busy, and give back the rest.
+-- edge:   queued -> skipped (EXPIRED), failed (DEADLINE; UNSTORABLE: no run can be counted any more); queued -> queued (ready -> parked)
 -- gives:  take: the ids to run, in their order; aside: how many others there were
 -- locks:  gates in key order with SKIP LOCKED
 CREATE OR REPLACE FUNCTION {schema}._sift(p_chosen bigint[], p_now timestamptz, OUT take bigint[], OUT aside int)
 LANGUAGE plpgsql AS $$
 DECLARE
   v_dead bigint[];
+  v_spent bigint[];
   v_ckeys text[];
   v_mine text[];
   v_park bigint[];
@@ -17,6 +18,12 @@ BEGIN
                    WHERE r.id = ANY (p_chosen) AND (r.start_by <= p_now OR r.finish_by <= p_now) ORDER BY r.id);
   IF v_dead <> '{}' THEN
     PERFORM {schema}._end_queued(v_dead, NULL, NULL, p_now);
+  END IF;
+
+  v_spent := ARRAY(SELECT r.id FROM {schema}.ready r
+                    WHERE r.id = ANY (p_chosen) AND r.run_count = 2147483647 ORDER BY r.id);
+  IF v_spent <> '{}' THEN
+    PERFORM {schema}._end_queued(v_spent, 'failed', 'UNSTORABLE', p_now);
   END IF;
 
   v_ckeys := ARRAY(SELECT DISTINCT r.ckey FROM {schema}.ready r
@@ -38,11 +45,11 @@ BEGIN
     FROM (SELECT c.id, c.n, r.ckey, r.ckey = ANY (v_mine) AS mine,
                  r.ckey = ANY (v_mine)
                    AND coalesce(row_number() OVER (PARTITION BY r.ckey ORDER BY r.priority DESC, r.run_at, r.id)
-                                <= g.lim - g.used, false) AS free
+                                <= g.lim::bigint - g.used, false) AS free
             FROM unnest(p_chosen) WITH ORDINALITY AS c(id, n)
             JOIN {schema}.ready r ON r.id = c.id
             LEFT JOIN {schema}.gate g ON g.ckey = r.ckey) s;
-  aside := aside + cardinality(v_dead);
+  aside := aside + cardinality(v_dead) + cardinality(v_spent);
 
   WITH blocked AS (
     DELETE FROM {schema}.ready r WHERE r.id = ANY (v_park)

@@ -17,7 +17,7 @@ BEGIN
      CROSS JOIN LATERAL (
        SELECT p.id FROM {schema}.parked p
         WHERE p.ckey = g.ckey AND p.queue = w.queue AND p.reason = 'key'
-        ORDER BY p.priority DESC, p.run_at, p.id LIMIT greatest(g.lim - g.used, 0) FOR UPDATE SKIP LOCKED) x
+        ORDER BY p.priority DESC, p.run_at, p.id LIMIT greatest(g.lim::bigint - g.used, 0) FOR UPDATE SKIP LOCKED) x
      WHERE g.ckey = ANY (p_ckeys) AND g.used < g.lim);
   IF v_id = '{}' THEN RETURN; END IF;
   WITH woken AS (

@@ -33,7 +33,8 @@ BEGIN
              AS tn(fair_key, quota)
      CROSS JOIN LATERAL (
        SELECT r.id, r.bytes,
-              coalesce(r.ckey IS NOT NULL OR r.start_by <= v_now OR r.finish_by <= v_now, false) AS special
+              coalesce(r.ckey IS NOT NULL OR r.start_by <= v_now OR r.finish_by <= v_now
+                         OR r.run_count = 2147483647, false) AS special
          FROM {schema}.ready r
         WHERE r.queue = w.queue AND r.fair_key = tn.fair_key
         ORDER BY r.priority DESC, r.run_at, r.id LIMIT tn.quota FOR UPDATE SKIP LOCKED) x
@@ -44,7 +45,8 @@ BEGIN
       LEFT JOIN {schema}.queue q ON q.name = w.queue
      CROSS JOIN LATERAL (
        SELECT r.id, r.bytes,
-              coalesce(r.ckey IS NOT NULL OR r.start_by <= v_now OR r.finish_by <= v_now, false) AS special
+              coalesce(r.ckey IS NOT NULL OR r.start_by <= v_now OR r.finish_by <= v_now
+                         OR r.run_count = 2147483647, false) AS special
          FROM {schema}.ready r
         WHERE r.queue = w.queue
         ORDER BY r.fair_key, r.priority DESC, r.run_at, r.id LIMIT w.quota FOR UPDATE SKIP LOCKED) x
@@ -79,7 +81,7 @@ BEGIN
     SELECT c.*, (j.id IS NULL OR x.id IS NOT NULL) AS bad, j.job_id, j.task, j.version, j.payload, j.generation,
            j.created_at, j.meta, j.tags,
            coalesce(j.max_attempts, t.max_attempts, 5)::smallint AS max_attempts,
-           coalesce(t.max_crashes, 3)::smallint AS max_crashes, coalesce(t.ttl_s, p_ttl_s) AS ttl_s,
+           coalesce(t.max_crashes, 3)::smallint AS max_crashes, least(coalesce(t.ttl_s, p_ttl_s), 315360000) AS ttl_s,
            coalesce(t.on_lost, 'requeue') AS on_lost, coalesce(t.at_most_once, false) AS at_most_once,
            greatest(coalesce(t.keep_ok_s, 14 * 86400), coalesce(j.dedup_s, t.dedup_s, 86400)) AS keep_ok_s,
            coalesce(t.keep_bad_s, 90 * 86400) AS keep_bad_s

@@ -20,7 +20,8 @@ BEGIN
         LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) x);
   UPDATE {schema}.running r
      SET heartbeat_at = v_now,
-         max_gap_s = greatest(r.max_gap_s, extract(epoch FROM v_now - coalesce(r.heartbeat_at, r.claimed_at))::real)
+         max_gap_s = greatest(r.max_gap_s, extract(epoch FROM v_now - greatest(least(
+           coalesce(r.heartbeat_at, r.claimed_at), v_now), v_now - interval '10 years'))::real)
    WHERE r.id = ANY (v_id);
   -- breakpoint: beat.written
 

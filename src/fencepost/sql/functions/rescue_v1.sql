@@ -3,7 +3,7 @@
 -- gives:  what became of each, up to p_limit
 -- locks:  running rows in id order with SKIP LOCKED; a beat that is being written wins, a beat that came first is seen
 --
--- p_grace_s: time that live workers get after a restart of the server (SPEC C11). A body that must not run twice and
+-- A beat of a time that no clock has shown is none: nobody would ever come for that lease. p_grace_s: time that live workers get after a restart of the server (SPEC C11). A body that must not run twice and
 -- has no start mark is known not to have started: it goes back unspent (SPEC C6).
 CREATE OR REPLACE FUNCTION {schema}.rescue_v1(p_limit int, p_grace_s float8 DEFAULT 0)
 RETURNS TABLE (id bigint, answer text, state text) LANGUAGE plpgsql AS $$
@@ -26,7 +26,9 @@ BEGIN
                         THEN 'release' ELSE 'lost' END AS act
               FROM {schema}.running r
              WHERE r.id > v_after
-               AND coalesce(r.heartbeat_at, r.claimed_at) < v_now - (r.ttl_s + p_grace_s) * interval '1 s'
+               AND coalesce(r.heartbeat_at, r.claimed_at)
+                   NOT BETWEEN v_now - ({schema}._seconds(r.ttl_s) + p_grace_s * interval '1 s')
+                           AND v_now + interval '10 years'
              ORDER BY r.id LIMIT p_limit - v_done FOR UPDATE SKIP LOCKED) s;
     EXIT WHEN v_id IS NULL;
     -- breakpoint: rescue.chosen

@@ -30,7 +30,7 @@ BEGIN
   ELSE
     UPDATE {schema}.outcome o
        SET state = p_verdict, result = coalesce(p_result, o.result), finished_at = v_now,
-           purge_at = v_now + interval '1 s' * CASE p_verdict WHEN 'failed' THEN j.keep_bad_s ELSE j.keep_ok_s END
+           purge_at = v_now + {schema}._seconds(CASE p_verdict WHEN 'failed' THEN j.keep_bad_s ELSE j.keep_ok_s END)
      WHERE o.id = j.id AND o.run_count = j.run_count AND o.state = 'in_doubt';
     IF NOT FOUND THEN RETURN 'not_in_doubt'; END IF;
     DELETE FROM {schema}.held h WHERE h.id = j.id;

@@ -10,8 +10,10 @@ BEGIN
   v_id := ARRAY(SELECT j.id FROM {schema}.job j WHERE j.id > p_after AND j.task = p_task ORDER BY j.id LIMIT p_limit);
   go_on_after := CASE WHEN cardinality(v_id) = p_limit THEN v_id[p_limit] END;
   WITH wanted AS (
-    SELECT o.id, o.finished_at + interval '1 s' * CASE o.state WHEN 'failed' THEN t.keep_bad_s
-             ELSE greatest(t.keep_ok_s, coalesce(j.dedup_s, t.dedup_s)) END AS purge_at
+    SELECT o.id, -- an end that is still to come would leave the years that there are
+           least(o.finished_at, clock_timestamp())
+             + {schema}._seconds(CASE o.state WHEN 'failed' THEN t.keep_bad_s
+                                   ELSE greatest(t.keep_ok_s, coalesce(j.dedup_s, t.dedup_s)) END) AS purge_at
       FROM unnest(v_id) AS u(id)
       JOIN {schema}.outcome o ON o.id = u.id
       JOIN {schema}.job j ON j.id = u.id

@@ -46,10 +46,15 @@ BEGIN
         PERFORM {schema}._quarantine_run(p_id[k], p_run_count[k], p_token, 'settle: the target was taken');
         RETURN QUERY SELECT p_id[k], 'accepted', 'quarantined';
       WHEN data_exception OR program_limit_exceeded OR integrity_constraint_violation THEN
-        RETURN QUERY SELECT s.* FROM {schema}._settle(
-          p_id[k:k], p_run_count[k:k], v_token[k:k],
-          ARRAY[CASE p_act[k] WHEN 'succeed' THEN 'fail' ELSE p_act[k] END], p_delay_s[k:k], ARRAY['UNSTORABLE'], NULL,
-          NULL, NULL, true) s;
+        BEGIN
+          RETURN QUERY SELECT s.* FROM {schema}._settle(
+            p_id[k:k], p_run_count[k:k], v_token[k:k],
+            ARRAY[CASE p_act[k] WHEN 'succeed' THEN 'fail' ELSE p_act[k] END], p_delay_s[k:k], ARRAY['UNSTORABLE'], NULL,
+            NULL, NULL, true) s;
+        EXCEPTION WHEN data_exception OR program_limit_exceeded OR integrity_constraint_violation THEN
+          -- not the outcome: the lease itself fits into no place of the queue
+          RETURN QUERY SELECT s.* FROM {schema}._end_unmovable(p_id[k], p_run_count[k], p_token, 'settle: ' || SQLERRM) s;
+        END;
     END;
   END LOOP;
 END $$;

@@ -2,6 +2,7 @@
 -- edge:   queued -> queued (parked -> ready)
 -- gives:  how many. Run at each registration *and* by the leader: a row that is being parked while the right worker
 --         registers is found by the next round
+--         A beat of the future keeps no worker alive: its jobs would be let in and parked again for ever
 -- locks:  parked rows with SKIP LOCKED
 CREATE OR REPLACE FUNCTION {schema}.wake_known_v1(p_limit int) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
@@ -14,7 +15,8 @@ BEGIN
        SELECT p.id FROM {schema}.parked p JOIN {schema}.job j ON j.id = p.id
         WHERE p.reason = 'unknown'
           AND EXISTS (SELECT FROM {schema}.worker w
-                       WHERE w.heartbeat_at > clock_timestamp() - interval '60 s'
+                       WHERE w.heartbeat_at BETWEEN clock_timestamp() - interval '60 s'
+                                                AND clock_timestamp() + interval '60 s'
                          AND CASE jsonb_typeof(w.tasks->j.task) WHEN 'number'
                                   THEN (w.tasks->>j.task)::numeric >= j.version ELSE false END)
         ORDER BY p.parked_at LIMIT p_limit FOR UPDATE OF p SKIP LOCKED))

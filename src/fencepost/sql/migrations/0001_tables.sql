@@ -111,7 +111,9 @@ CREATE TABLE {schema}.ready (
   fair_key  text NOT NULL DEFAULT '',         -- '' in plain queues
   ckey      text,
   start_by  timestamptz,
-  finish_by timestamptz
+  finish_by timestamptz,
+  -- what no index takes must not enter any place: the next move of it would fail, and its whole batch with it
+  CONSTRAINT indexable CHECK (octet_length(queue) + greatest(octet_length(fair_key), octet_length(ckey)) <= 2600)
 ) WITH (
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0,
   autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 1000000
@@ -279,7 +281,9 @@ SELECT j.id, j.job_id, j.task, j.version, j.queue,
        coalesce(o.state, CASE WHEN r.id IS NOT NULL THEN 'running' ELSE 'queued' END) AS state,
        CASE WHEN o.id IS NOT NULL THEN o.state
             WHEN r.id IS NOT NULL THEN
-              CASE WHEN coalesce(r.heartbeat_at, r.claimed_at) + r.ttl_s * interval '1 s' < clock_timestamp()
+              CASE WHEN coalesce(r.heartbeat_at, r.claimed_at) NOT BETWEEN
+                     clock_timestamp() - least(greatest(r.ttl_s, 0), 315360000) * interval '1 s'
+                     AND clock_timestamp() + interval '10 years'
                    THEN 'lost' ELSE 'running' END
             WHEN coalesce(y.crashes, d.crashes, p.crashes) > 0
                  AND coalesce((SELECT a.how FROM {schema}.attempt a WHERE a.id = j.id

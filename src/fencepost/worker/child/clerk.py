@@ -18,8 +18,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fencepost.domain.decide import decide
+from fencepost.domain.failure import ErrorClass, Failure
 from fencepost.domain.job import ClaimedJob, Fence
-from fencepost.domain.outcome import Outcome, Released, Settlement, Stopped, Unknown
+from fencepost.domain.outcome import Outcome, Raised, Released, Settlement, Stopped, Unknown
 from fencepost.domain.policy import RetryPolicy
 from fencepost.errors import FencepostError, LeaseLostError
 from fencepost.sql.catalog import Catalog
@@ -226,6 +227,8 @@ class Clerk(threading.Thread):
             held.save = self.save_checkpoint
             if task is None or job.version > versions[job.task]:
                 self.settle(held, Unknown(), None)
+            elif job.attempts > job.max_attempts:
+                self.settle(held, _exhausted(job), None)
             else:
                 known.append(held)
         self.room.add(known)
@@ -406,6 +409,12 @@ class Clerk(threading.Thread):
             log.debug("could not unregister")
         self._wire.close()
         self._saver.close()
+
+
+def _exhausted(c: ClaimedJob) -> Outcome:
+    """Its attempts were spent before this claim: a deploy has lowered the bound, or a hand has raised the count (RTR-3)."""
+    text = f"{c.attempts - 1} attempts are spent and {c.max_attempts} are allowed; it was not started again"
+    return Raised(Failure(code="EXHAUSTED", kind=ErrorClass.PERMANENT, text=text))
 
 
 def _facts(c: ClaimedJob) -> dict[str, Any]:

@@ -26,7 +26,9 @@ with waiting as (
     from waiting w left join {schema}.queue q on q.name = w.queue
   union all
   select r.queue, 'running',
-         case when coalesce(r.heartbeat_at, r.claimed_at) + r.ttl_s * interval '1 s' < clock_timestamp()
+         case when coalesce(r.heartbeat_at, r.claimed_at) not between
+               clock_timestamp() - least(greatest(r.ttl_s, 0), 315360000) * interval '1 s'
+               and clock_timestamp() + interval '10 years'
                 then 'lost' else 'running' end
     from {schema}.running r
   union all

@@ -11,7 +11,9 @@ select j.id, j.job_id, j.task, j.version, j.queue, j.state, j.label, j.priority,
     where v.id = x.id
       and (%(queue)s::text is null or x.queue = %(queue)s::text)
       and (%(label)s::text is distinct from 'lost'
-           or coalesce(x.heartbeat_at, x.claimed_at) + x.ttl_s * interval '1 s' < statement_timestamp())
+           or coalesce(x.heartbeat_at, x.claimed_at) not between
+              statement_timestamp() - least(greatest(x.ttl_s, 0), 315360000) * interval '1 s'
+              and statement_timestamp() + interval '10 years')
    offset 0) j
  where x.id < coalesce(%(before)s::bigint, 9223372036854775807)
    and (%(task)s::text is null or j.task = %(task)s::text)

@@ -2,6 +2,7 @@
 -- gives:  a row per queue, the columns of QueueView. Counts stop at p_most rows a place; `capped` says so
 -- locks:  none
 --
+-- An age is within the years that there are: one row with an infinite time must not spoil the answer (SPEC C12).
 -- The order of each count is the index's: without it, one large queue is read whole to count each small one.
 -- `step` walks the claim's index from group to group (queue, tenant, priority), so that a queue's name and its oldest due
 -- job cost a few reads whatever the backlog.
@@ -33,7 +34,9 @@ names as (
 )
 select n.name, coalesce(q.paused, false), coalesce(q.fair, false), q.paused_at, a.actor, a.reason,
        w.n, coalesce(later.n, 0), coalesce(aside.n, 0), coalesce(busy.n, 0),
-       extract(epoch from clock_timestamp() - due.run_at)::float8,
+       case when due.run_at is not null
+            then extract(epoch from statement_timestamp()
+                           - greatest(least(due.run_at, statement_timestamp()), '0001-01-03 00:00+00'))::float8 end,
        w.n >= %(most)s::int or (select sum(n) >= %(most)s::int from later) is true
          or (select sum(n) >= %(most)s::int from aside) is true
   from names n

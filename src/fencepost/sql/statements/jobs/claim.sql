@@ -8,8 +8,13 @@
 --
 -- Times are brought into the years that Python has: one row with an infinite time must not spoil the batch (SPEC C12).
 select id, run_count, job_id, queue, task, version, payload, attempts, max_attempts, crashes, snoozes, generation,
-       at_most_once, ttl_s, greatest(least(run_at, '9999-12-30 00:00+00'), '0001-01-03 00:00+00'), created_at,
-       greatest(least(finish_by, '9999-12-30 00:00+00'), '0001-01-03 00:00+00'), fair_key, checkpoint, meta, tags,
-       least(extract(epoch from greatest(least(finish_by, '9999-12-30 00:00+00'), '0001-01-03 00:00+00') - clock_timestamp()), 1e9)::float8
+       at_most_once, ttl_s, greatest(least(run_at, '9999-12-30 00:00+00'), '0001-01-03 00:00+00'),
+       greatest(least(created_at, '9999-12-30 00:00+00'), '0001-01-03 00:00+00'),
+       case when finish_by is not null
+            then greatest(least(finish_by, '9999-12-30 00:00+00'), '0001-01-03 00:00+00') end,
+       fair_key, checkpoint, meta, tags,
+       case when finish_by is not null
+            then extract(epoch from greatest(least(finish_by, '9999-12-30 00:00+00'), '0001-01-03 00:00+00')
+                                    - clock_timestamp())::float8 end
   from {schema}.claim_v1(%(token)s::bigint, %(queues)s::text[], %(quotas)s::int[], %(max_bytes)s::bigint,
          %(ttl_s)s::float8, %(after)s::text[])
