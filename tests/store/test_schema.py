@@ -376,6 +376,38 @@ def test_changed_functions_are_written_anew_with_their_settings(database: Databa
         assert shape(conn) == wanted
 
 
+@pytest.mark.spec("A4")
+def test_a_function_of_somebody_else_in_the_same_schema_is_left_as_it_is(empty_database: Database) -> None:
+    """Its rights, its settings, and that it has the name of one of ours; and its owner need not be ours."""
+    theirs = (
+        "select proname, proconfig, proacl, xmin::text from pg_proc where pronamespace = 'public'::regnamespace "
+        "and (proname, pronargs) in (('my_orders', 0), ('enqueue', 1))"
+    )
+    bare = (
+        "select proname from pg_proc where pronamespace = 'public'::regnamespace and proname like '%%\\_v1' "
+        "and (proconfig is null or proacl is null)"
+    )
+    with empty_database.connect() as conn:
+        conn.execute("create function public.my_orders() returns int language sql as 'select 1'")
+        conn.execute("create function public.enqueue(int) returns int language sql as 'select 1'")
+        before = conn.execute(theirs).fetchall()
+
+        migrate(empty_database.dsn, Catalog("public"))
+
+        assert len(before) == 2
+        assert conn.execute(theirs).fetchall() == before
+        assert conn.execute(bare).fetchall() == []
+
+
+@pytest.mark.spec("A4")
+def test_settings_that_would_reach_no_function_are_refused(database: Database) -> None:
+    """Written one by one, as a client with a savepoint for each statement would: loud, and nothing is half done."""
+    (settings,) = [file for file in SQL.functions() if file.name == "zz_settings"]
+
+    with database.connect() as conn, pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="savepoints"):
+        conn.execute(settings.text.encode())
+
+
 def test_an_applied_file_that_changed_is_refused_before_anything_is_done(database: Database) -> None:
     with database.connect() as conn:
         conn.execute("update fencepost.migration set checksum = 'other' where name = '0001_tables'")

@@ -111,6 +111,7 @@ def plan_sql(sql: Catalog) -> str:
     The index builds stand outside transactions. To be run once; `migrate` afterwards finds nothing to do.
     """
     parts = [f"-- fencepost, schema {sql.schema}: run with psql, as the owner-to-be", "\\set ON_ERROR_STOP on"]
+    parts.append("\\set ON_ERROR_ROLLBACK off")  # a savepoint per statement would hide what this transaction wrote
     parts.append(f"{sql.statement('schema/prepare')};")
     for file in sql.migrations():
         body = f"{file.text.strip()}\n{_recorded(sql, file, 'migration')}"
