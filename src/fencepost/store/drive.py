@@ -1,4 +1,8 @@
-"""The two functions that run a flow on a psycopg connection: the caller's or ours, in or out of a transaction."""
+"""The two functions that run a flow on a psycopg connection: the caller's or ours, in or out of a transaction.
+
+The cursor is psycopg's plain one, whatever ``cursor_factory`` the caller's connection has: a RawCursor knows no named
+parameters, and a ClientCursor would write the values into the statement.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ def run(conn: psycopg.Connection[Any], flow: Flow[T]) -> T:
         stmt = next(flow)
         while True:
             try:
-                with conn.cursor(row_factory=psycopg.rows.tuple_row) as cursor:
+                with psycopg.Cursor(conn, row_factory=psycopg.rows.tuple_row) as cursor:
                     cursor.execute(stmt.sql, stmt.params)
                     rows: Rows = cursor.fetchall() if _answers(cursor) else []
             except Exception as error:  # noqa: BLE001 - the flow decides what it means
@@ -35,7 +39,7 @@ async def arun(conn: psycopg.AsyncConnection[Any], flow: Flow[T]) -> T:
         stmt = next(flow)
         while True:
             try:
-                async with conn.cursor(row_factory=psycopg.rows.tuple_row) as cursor:
+                async with psycopg.AsyncCursor(conn, row_factory=psycopg.rows.tuple_row) as cursor:
                     await cursor.execute(stmt.sql, stmt.params)
                     rows: Rows = await cursor.fetchall() if _answers(cursor) else []
             except Exception as error:  # noqa: BLE001 - the flow decides what it means
