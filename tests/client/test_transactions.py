@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -117,7 +118,14 @@ def test_two_jobs_of_one_transaction_know_each_other(shop: Shop) -> None:
 
 
 @pytest.mark.spec("Q1")
-@pytest.mark.parametrize("option", [{"row_factory": dict_row}, {"options": "-c TimeZone=Asia/Kolkata -c search_path="}])
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"row_factory": dict_row},
+        {"options": "-c TimeZone=Asia/Kolkata -c search_path="},
+        {"options": "-c array_nulls=off"},
+    ],
+)
 def test_the_callers_settings_are_the_callers_and_stay(shop: Shop, option: dict[str, Any]) -> None:
     """TMZ-1: no row factory, time zone or search path of the caller changes what is stored, and none is changed."""
     with psycopg.connect(shop.dsn, **option) as conn:
@@ -428,3 +436,27 @@ def test_the_callers_kind_of_cursor_is_the_callers(shop: Shop) -> None:
 
     assert [raw, client, asyncio.run(awaited())] == [Answer.CREATED] * 3
     assert shop.job_ids() == ["raw", "client", "async"]
+
+
+@pytest.mark.spec("Q1", "Q4", "Q5")
+def test_what_was_not_given_is_nothing_also_where_the_session_has_no_nulls_in_arrays(shop: Shop) -> None:
+    """array_nulls = off: NULL in the text of an array is the word."""
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    some = [
+        shop.receipt.using(unique_key="k", queue="mail", priority=5, run_at=tomorrow).new(1),
+        shop.receipt.using(concurrency_key="c", tags=["x"], meta={"a": None}).new(2),
+        shop.receipt.new(3),
+    ]
+    with psycopg.connect(shop.dsn, options="-c array_nulls=off") as conn:
+        conn.execute(FIRST)
+        answers = shop.app.enqueue_many(some, tx=conn)
+
+    assert [one.status for one in answers] == [Answer.CREATED] * 3
+    assert shop.ask(
+        "select unique_key, queue, priority, run_at = %s, ckey, tags, meta::text from fencepost.job order by id",
+        tomorrow,
+    ) == [
+        ("k", "mail", 5, True, None, None, None),
+        (None, "default", 0, False, "c", ["x"], '{"a": null}'),
+        (None, "default", 0, False, None, None, None),
+    ]
