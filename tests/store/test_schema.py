@@ -218,6 +218,73 @@ def test_an_index_build_that_was_cut_off_is_found_and_done_again(database: Datab
         assert shape(conn) == wanted
 
 
+@pytest.mark.spec("A4")
+def test_an_index_that_somebody_dropped_is_missed_and_put_back(database: Database) -> None:
+    """Also one that was made together with its table: without it every claim would sort."""
+    with database.connect() as conn:
+        wanted = shape(conn)
+        conn.execute("drop index fencepost.ready_claim, fencepost.parked_key, fencepost.job_tags")
+        lost = check(conn, SQL)
+        assert (lost.state, lost.is_usable, lost.is_current) == ("missing index", True, False)
+        assert lost.names == ("ready_claim", "parked_key", "job_tags")
+        assert lost.sentence == (
+            "schema fencepost has lost indexes (ready_claim, parked_key, job_tags): run fencepost migrate"
+        )
+
+        report = migrate(database.dsn, SQL)
+
+        assert report == schema.MigrateReport(rebuilt=lost.names)
+        assert shape(conn) == wanted
+        assert verify(conn, SQL).state == "current"
+
+
+@pytest.mark.spec("A4")
+def test_every_index_of_the_schema_is_known_with_the_statement_that_builds_it(database: Database) -> None:
+    indexes = (
+        "select c.relname::text from pg_index i join pg_class c on c.oid = i.indexrelid left join pg_constraint k "
+        "on k.conindid = c.oid where c.relnamespace = 'fencepost'::regnamespace and k.oid is null"
+    )
+    with database.connect() as conn:
+        there = {row[0] for row in conn.execute(indexes).fetchall()}
+
+    assert set(migrator.own_indexes(SQL.migrations())) == there
+    assert all(migrator._INDEX.match(build) for build in migrator.own_indexes(SQL.migrations()).values())
+
+
+@pytest.mark.spec("A4")
+def test_an_invalid_index_of_somebody_else_is_named_and_left_alone(database: Database) -> None:
+    """What a REINDEX CONCURRENTLY that was cut off leaves behind."""
+    with database.connect() as conn:
+        conn.execute("create index ready_claim_ccnew on fencepost.ready (id)")
+        conn.execute(
+            "update pg_index set indisvalid = false where indexrelid = 'fencepost.ready_claim_ccnew'::regclass"
+        )
+        before = shape(conn)
+
+        assert migrate(database.dsn, SQL) == schema.MigrateReport()
+
+        report = verify(conn, SQL)
+        assert (report.state, report.names) == ("current", ())
+        assert report.sentence.endswith("cut off that was not fencepost's: drop ready_claim_ccnew")
+        assert shape(conn) == before
+
+
+@pytest.mark.spec("A4")
+def test_a_function_that_is_gone_is_missed_and_put_back_with_its_settings(database: Database) -> None:
+    with database.connect() as conn:
+        wanted = shape(conn)
+        conn.execute("drop function fencepost.lead_v1, fencepost._purge")
+        lost = check(conn, SQL)
+        assert (lost.is_usable, lost.is_current, lost.names) == (False, False, ("_purge", "lead_v1"))
+        with pytest.raises(SchemaError, match=r"has lost functions \(_purge, lead_v1\): run fencepost migrate"):
+            verify(conn, SQL)
+
+        assert migrate(database.dsn, SQL).functions == len(SQL.functions())
+
+        assert shape(conn) == wanted
+        assert verify(conn, SQL).state == "current"
+
+
 def test_an_index_that_was_built_beforehand_is_kept(empty_database: Database) -> None:
     first = with_files(*SQL.migrations()[:1], only=True)
     migrate(empty_database.dsn, first)
@@ -335,6 +402,7 @@ def test_a_newer_schema_is_allowed_with_a_warning_unless_it_says_that_it_breaks(
     harmless = SqlFile("0009_more", "select 1", {"phase": "expand", "breaking": "no"})
     migrate(database.dsn, with_files(harmless))
     with database.connect() as conn:
+        conn.execute("drop index fencepost.job_tags")  # as a later release may
         assert verify(conn, SQL).state == "newer"
         assert ["newer than this program, which can go on" in line for line in caplog.messages] == [True]
         assert migrate(database.dsn, SQL) == schema.MigrateReport()  # the older release changes nothing
