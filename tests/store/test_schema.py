@@ -21,6 +21,7 @@ from fencepost.sql.catalog import Catalog, SqlFile
 from fencepost.store import migrator, schema
 from fencepost.store.schema import check, migrate, plan_sql, verify
 from pooler import pooler
+from proxy import proxy
 from servers import Database
 from store.hands import SQL, claim, enqueue, new, settle, wire_driver
 from store.migrating import Migrators, start
@@ -559,6 +560,59 @@ def test_a_server_that_cannot_be_written_to_is_an_outage(database: Database) -> 
 def test_no_server_is_an_outage() -> None:
     with pytest.raises(OutageError):
         migrate("host=127.0.0.1 port=1 user=x dbname=x", SQL)
+
+
+@pytest.mark.spec("A4", "W4")
+def test_a_server_that_falls_silent_ends_a_migration_with_a_sentence(
+    empty_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of its work, behind a network that acknowledges everything: the next run finishes."""
+    monkeypatch.setattr(schema, "DEADLINE_S", 1.5)
+    with proxy(empty_database.dsn) as between:
+
+        def hear(line: str) -> None:
+            if line.startswith("writing"):
+                between.hold()
+
+        with pytest.raises(OutageError, match=r"no answer within 1\.5 s"):
+            migrate(between.dsn, SQL, progress=hear)
+        between.release()
+        with empty_database.connect() as conn:
+            eventually(
+                lambda: conn.execute("select count(*) from pg_locks where locktype = 'advisory'").fetchone() == (0,)
+            )
+
+    assert migrate(empty_database.dsn, SQL).functions == len(SQL.functions())
+
+
+@pytest.mark.spec("A4")
+def test_an_index_build_may_last_longer_than_any_deadline(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for transactions that began before it; and its socket is probed while it does."""
+    from fencepost.store import connect
+
+    monkeypatch.setattr(schema, "DEADLINE_S", 1.5)
+    monkeypatch.setattr(connect, "_TICK_S", 0.5)
+    with database.connect() as conn:
+        conn.execute("drop index fencepost.job_tags")
+    with writer(database) as held:
+
+        def hear(line: str) -> None:
+            if line.startswith("index job_tags: create has run for 3 s"):
+                held.execute("rollback")
+
+        assert migrate(database.dsn, SQL, progress=hear).rebuilt == ("job_tags",)
+
+
+def test_a_socket_is_probed_as_the_dsn_wishes_and_otherwise_soon(database: Database) -> None:
+    from fencepost.store.connect import open_connection
+
+    def probing(dsn: str) -> tuple[str, str]:
+        with open_connection(dsn, name="test", deadline_s=7.0) as conn:
+            given = conn.info.get_parameters()
+            return given["keepalives_idle"], given["tcp_user_timeout"]
+
+    assert probing(database.dsn) == ("30", "7000")
+    assert probing(f"{database.dsn} keepalives_idle=5 tcp_user_timeout=9000") == ("5", "9000")
 
 
 def test_every_file_says_what_it_is() -> None:

@@ -28,6 +28,7 @@ from fencepost.version import __version__
 
 Progress = Callable[[str], None]
 
+DEADLINE_S = 30.0
 LOCK_TIMEOUT = "2s"
 LOCK_PATIENCE_S = 120.0
 TURN_PATIENCE_S = 900.0
@@ -216,13 +217,14 @@ class Migrator:
             self.say(f"index {name} was left invalid by a build that was cut off; building it again")
             self._rebuilt.append(name)
         self._lock_timeout("0", local=False)
+        deadline_s, self.conn.deadline_s = self.conn.deadline_s, None
         self.conn.on_wait = lambda seconds: self.say(
             f"index {name}: {verb.lower()} has run for {seconds:.0f} s (it waits for transactions that began before it)"
         )
         try:
             self._patiently(f"index {name}", lambda: self.conn.execute(statement.encode()))
         finally:
-            self.conn.on_wait = None
+            self.conn.deadline_s, self.conn.on_wait = deadline_s, None
 
     def _indexes(self) -> dict[str, bool]:
         return dict(ask(self.conn, self.sql, "schema/indexes"))

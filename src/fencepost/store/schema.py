@@ -17,6 +17,7 @@ from fencepost.sql.catalog import Catalog, SqlFile
 from fencepost.store import faults, platform
 from fencepost.store.connect import open_connection
 from fencepost.store.migrator import (
+    DEADLINE_S,
     Applied,
     MigrateReport,
     Migrator,
@@ -68,10 +69,11 @@ def migrate(dsn: str, sql: Catalog, *, progress: Progress | None = None, expand_
 
     ``progress`` hears a line for each step and while it waits. ``expand_only`` leaves what would break the release
     before (contract files) for a run after its last worker is gone. Raises one of our errors with one sentence; what
-    was applied until then stays.
+    was applied until then stays. A server that falls silent is an outage after half a minute; only the builds of
+    indexes may take longer, and their socket is probed.
     """
     try:
-        with open_connection(dsn, name="migrate", deadline_s=None) as conn:
+        with open_connection(dsn, name="migrate", deadline_s=DEADLINE_S) as conn:
             platform.require(conn, sql)
             require_session(conn, dsn, sql)
             return Migrator(conn, sql, progress or (lambda _: None), expand_only).run()
