@@ -198,3 +198,20 @@ def test_jobs_without_an_id_get_different_ones_that_rise(shop: Shop) -> None:
     assert len({one.job_id for one in answers}) == 100
     assert all(one.status is Answer.CREATED for one in answers)
     assert shop.job_ids() == [one.job_id for one in answers]
+
+
+@pytest.mark.spec("Q4", "Q5", "Q11")
+def test_of_several_jobs_with_one_key_in_one_call_the_first_is_made(shop: Shop) -> None:
+    """Whatever their ids: made here they are random, and the arguments that survive must not be a matter of luck."""
+    with_ids = shop.app.enqueue_many([shop.receipt.using(job_id=x, unique_key="k").new(1) for x in "cab"])
+    keys = [f"k{n % 20}" for n in range(60)]
+    without = shop.app.enqueue_many([shop.receipt.using(unique_key=key).new(n) for n, key in enumerate(keys)])
+
+    assert [(one.status, one.holder) for one in with_ids] == [
+        (Answer.CREATED, None),
+        (Answer.SKIPPED, "c"),
+        (Answer.SKIPPED, "c"),
+    ]
+    assert [one.status for one in without] == [Answer.CREATED] * 20 + [Answer.SKIPPED] * 40
+    assert [one.holder for one in without[20:]] == [one.job_id for one in without[:20]] * 2
+    assert shop.is_consistent()

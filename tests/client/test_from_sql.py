@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 import psycopg
@@ -166,6 +167,19 @@ BAD: dict[str, tuple[str, str]] = {
     "task with blanks": ("p_task => ' t'", "p_task must have .* without white space at its ends"),
     "payload null": ("p_payload => null", "p_payload must be a JSON object"),
     "payload list": ("p_payload => '[1]'", "p_payload must be a JSON object"),
+    "task with a blank that is no space": ("p_task => E'a\\u00a0b'", "p_task must have .* printable"),
+    "queue that reads backwards": ("p_queue => E'a\\u202eb'", "p_queue must have .* printable"),
+    "job_id that cannot be seen": ("p_job_id => E'\\u200b'", "p_job_id must have .* printable"),
+    "tag that cannot be seen": ("p_tags => array[E'a\\ufeff']", "p_tags must be"),
+    "payload with a huge number": (
+        "p_payload => '{\"a\": [1e5000]}'",
+        "p_payload must not .* numbers of more than 4300",
+    ),
+    "payload with a low number": ("p_payload => '{\"a\": -1e4300}'", "p_payload must not .* numbers of more than 4300"),
+    "payload too deep": (f"p_payload => '{{\"a\": {'[' * 100}{']' * 100}}}'", "p_payload must not be nested deeper"),
+    "payload far too deep": (f"p_payload => '{{\"a\": {'[' * 2000}{']' * 2000}}}'", "p_payload must not be nested"),
+    "meta with a huge number": ("p_meta => '{\"a\": 1e5000}'", "p_meta must not .* numbers of more than 4300"),
+    "meta too deep": (f"p_meta => '{{\"a\": {'[' * 100}{']' * 100}}}'", "p_meta must not be nested deeper"),
     "payload large": ("p_payload => jsonb_build_object('a', repeat('x', 262144))", "p_payload .* at most 256 KiB"),
     "job_id empty": ("p_job_id => ''", "p_job_id must have 1 to 512"),
     "job_id long": ("p_job_id => repeat('x', 513)", "p_job_id must have 1 to 512"),
@@ -226,6 +240,9 @@ def test_bad_input_is_one_sentence_with_the_name_of_the_argument(shop: Shop, arg
         "p_run_at => '9999-12-31 23:59:59+00'",
         "p_priority => -32000, p_max_attempts => 32000, p_delay_s => 315360000, p_dedup_s => 0",
         "p_queue => 'h\u00e9 llo'",
+        "p_queue => '\u5317\u4eac \U0001f680\ufe0f \U000e0100x'",
+        f"p_payload => '{{\"a\": {'[' * 99}{']' * 99}}}'",
+        "p_payload => jsonb_build_object('a', 1e4299, 'b', -1e4299, 'c', repeat('9', 5000))",
     ],
 )
 def test_what_is_just_allowed_is_stored_and_can_be_read(shop: Shop, argument: str) -> None:
@@ -234,3 +251,23 @@ def test_what_is_just_allowed_is_stored_and_can_be_read(shop: Shop, argument: st
     assert answer == "created"
     assert shop.app.client.job(job_id) is not None
     assert [row.job_id for row in shop.app.client.list_jobs()] == [job_id]
+
+
+@pytest.mark.spec("Q10")
+def test_a_name_that_no_python_program_could_write_is_no_name_in_sql(shop: Shop) -> None:
+    """Character by character at the edges of what can be printed; Unicode's own additions since are left out."""
+    kinds = [unicodedata.category(chr(n)) for n in range(0x110000)]
+    edges = [
+        n for n in range(1, 0x110000) if kinds[n] not in ("Cs", "Cn") and kinds[n] != kinds[n - 1] or n == 0x10FFFD
+    ]
+    edges += [n - 1 for n in edges if n > 1 and kinds[n - 1] not in ("Cs", "Cn")]
+
+    shop.ask(
+        "create function refused(n int) returns boolean language plpgsql as $$ begin "
+        "perform fencepost.enqueue('t', p_queue => 'a' || chr(n) || 'b'); return false; "
+        "exception when invalid_parameter_value then return true; end $$"
+    )
+    told = shop.ask("select n, refused(n) from unnest(%s::int[]) n", edges)
+
+    assert len(edges) > 1000
+    assert [n for n, refused in told if refused is chr(n).isprintable()] == []

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
 
 from client.shop import Shop
 from fencepost import Answer, Enqueued
+from fencepost.client import aio, sync
 from fencepost.errors import OutageError
 from fencepost.sql.catalog import Catalog
+from fencepost.store import drive
 from servers import Database, Server
 from waiting import eventually
 
@@ -160,6 +163,54 @@ def test_an_answer_lost_after_the_commit_makes_no_second_job(
     assert not answer.differs
     assert mortal.job_ids() == ["warm", answer.job_id]
     assert mortal.is_consistent()
+
+
+@pytest.mark.spec("Q2", "Q3", "Q11", "W4")
+@pytest.mark.parametrize("named", [False, True], ids=["unnamed", "named"])
+@pytest.mark.parametrize(
+    ("act", "word"),
+    [("succeed", Answer.DEDUPLICATED), ("doubt", Answer.IN_DOUBT), (None, Answer.EXISTS)],
+    ids=["it succeeded", "it is in doubt", "it waits"],
+)
+@pytest.mark.parametrize("face", ["sync", "async"])
+def test_a_repetition_never_denies_the_job_that_its_own_first_try_has_made(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, face: str, act: str | None, word: Answer, named: bool
+) -> None:
+    """A worker was faster than the second try. By an id made here: created. By the caller's own nobody knows, as is said."""
+    lost: list[str] = []
+
+    def lose(answers: list[Enqueued], conn: Any) -> None:
+        if not lost:
+            lost.append(answers[0].job_id)
+            if act is not None:
+                shop.end(answers[0].job_id, act)
+            conn.pgconn.finish()
+            raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    def sync_run(conn: Any, flow: Any) -> Any:
+        answers = drive.run(conn, flow)
+        lose(answers, conn)
+        return answers
+
+    async def async_run(conn: Any, flow: Any) -> Any:
+        answers = await drive.arun(conn, flow)
+        lose(answers, conn)
+        return answers
+
+    monkeypatch.setattr(sync, "run", sync_run)
+    monkeypatch.setattr(aio, "arun", async_run)
+    call = shop.receipt.using(job_id="mine") if named else shop.receipt
+
+    async def awaited() -> Enqueued:
+        found = await call.aenqueue(1)
+        await shop.app.aclose()
+        return found
+
+    answer = call.enqueue(1) if face == "sync" else asyncio.run(awaited())
+
+    assert lost == shop.job_ids() == [answer.job_id]
+    told = (answer.status, answer.is_new, answer.unsure)
+    assert told == ((word, False, True) if named else (Answer.CREATED, True, False))
 
 
 @pytest.mark.spec("Q2", "Q5", "W4")

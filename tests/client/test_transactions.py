@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -13,6 +14,7 @@ from psycopg.rows import dict_row
 
 from client.shop import FIRST, Shop
 from fencepost import Answer, App
+from fencepost.client import batch
 from fencepost.errors import SchemaError, UsageError
 from servers import Database
 from waiting import eventually
@@ -116,7 +118,14 @@ def test_two_jobs_of_one_transaction_know_each_other(shop: Shop) -> None:
 
 
 @pytest.mark.spec("Q1")
-@pytest.mark.parametrize("option", [{"row_factory": dict_row}, {"options": "-c TimeZone=Asia/Kolkata -c search_path="}])
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"row_factory": dict_row},
+        {"options": "-c TimeZone=Asia/Kolkata -c search_path="},
+        {"options": "-c array_nulls=off"},
+    ],
+)
 def test_the_callers_settings_are_the_callers_and_stay(shop: Shop, option: dict[str, Any]) -> None:
     """TMZ-1: no row factory, time zone or search path of the caller changes what is stored, and none is changed."""
     with psycopg.connect(shop.dsn, **option) as conn:
@@ -364,3 +373,90 @@ def test_a_savepoint_saves_the_callers_transaction_from_a_missing_schema(empty_d
 
     with empty_database.connect() as conn:
         assert conn.execute("select id from orders").fetchall() == [(7,)]
+
+
+# ------------------------------------------------------------------------------------------------ whole or not at all
+
+
+@pytest.mark.spec("Q1", "Q5", "Q9")
+@pytest.mark.parametrize("face", ["sync", "async"])
+def test_when_the_last_of_many_cannot_be_sent_the_first_are_not_there_either(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, face: str
+) -> None:
+    """Several statements, and a client_encoding that cannot carry one text: the caller's own work stays, and goes on."""
+    monkeypatch.setattr(batch, "ROWS", 10)
+    shop.ask("create table orders (id int)")
+    many = [shop.receipt.using(job_id=f"j{n}").new(n, note="\u20ac" if n == 30 else "") for n in range(31)]
+    said = "client_encoding .* cannot carry this text: use UTF8"
+
+    async def awaited() -> None:
+        async with await psycopg.AsyncConnection.connect(shop.dsn, client_encoding="LATIN1") as conn:
+            await conn.execute("insert into orders values (7)")
+            with pytest.raises(UsageError, match=said):
+                await shop.app.aenqueue_many(many, tx=conn)
+            await shop.receipt.using(tx=conn, job_id="other").aenqueue(1)
+
+    if face == "async":
+        asyncio.run(awaited())
+    else:
+        with psycopg.connect(shop.dsn, client_encoding="LATIN1") as conn:
+            conn.execute("insert into orders values (7)")
+            with pytest.raises(UsageError, match=said):
+                shop.app.enqueue_many(many, tx=conn)
+            shop.receipt.using(tx=conn, job_id="other").enqueue(1)
+
+    assert shop.job_ids() == ["other"]
+    assert shop.ask("select id from orders") == [(7,)]
+
+
+@pytest.mark.spec("Q1")
+def test_a_connection_without_an_encoding_is_refused_before_anything_is_sent(shop: Shop) -> None:
+    """SQL_ASCII: the answers would come back as bytes, after the job had been made."""
+    with psycopg.connect(shop.dsn, client_encoding="SQL_ASCII") as conn:
+        conn.execute(FIRST)
+        with pytest.raises(UsageError, match="client_encoding is SQL_ASCII, .*; nothing was enqueued"):
+            shop.receipt.using(tx=conn).enqueue(1)
+
+    assert shop.count() == 0
+
+
+@pytest.mark.spec("Q1")
+def test_the_callers_kind_of_cursor_is_the_callers(shop: Shop) -> None:
+    async def awaited() -> Answer:
+        async with await psycopg.AsyncConnection.connect(shop.dsn, cursor_factory=psycopg.AsyncRawCursor) as conn:
+            await conn.execute(FIRST)
+            return (await shop.receipt.using(tx=conn, job_id="async").aenqueue(1)).status
+
+    with psycopg.connect(shop.dsn, cursor_factory=psycopg.RawCursor) as conn:
+        conn.execute(FIRST)
+        raw = shop.receipt.using(tx=conn, job_id="raw").enqueue(1).status
+    with psycopg.connect(shop.dsn, cursor_factory=psycopg.ClientCursor) as conn:
+        conn.execute(FIRST)
+        client = shop.receipt.using(tx=conn, job_id="client").enqueue(1).status
+
+    assert [raw, client, asyncio.run(awaited())] == [Answer.CREATED] * 3
+    assert shop.job_ids() == ["raw", "client", "async"]
+
+
+@pytest.mark.spec("Q1", "Q4", "Q5")
+def test_what_was_not_given_is_nothing_also_where_the_session_has_no_nulls_in_arrays(shop: Shop) -> None:
+    """array_nulls = off: NULL in the text of an array is the word."""
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    some = [
+        shop.receipt.using(unique_key="k", queue="mail", priority=5, run_at=tomorrow).new(1),
+        shop.receipt.using(concurrency_key="c", tags=["x"], meta={"a": None}).new(2),
+        shop.receipt.new(3),
+    ]
+    with psycopg.connect(shop.dsn, options="-c array_nulls=off") as conn:
+        conn.execute(FIRST)
+        answers = shop.app.enqueue_many(some, tx=conn)
+
+    assert [one.status for one in answers] == [Answer.CREATED] * 3
+    assert shop.ask(
+        "select unique_key, queue, priority, run_at = %s, ckey, tags, meta::text from fencepost.job order by id",
+        tomorrow,
+    ) == [
+        ("k", "mail", 5, True, None, None, None),
+        (None, "default", 0, False, "c", ["x"], '{"a": null}'),
+        (None, "default", 0, False, None, None, None),
+    ]

@@ -87,8 +87,9 @@ class Breakpoints:
     def install(conn: psycopg.Connection[Any]) -> None:
         """Write the test build of every function."""
         conn.execute(_FUNCTION)
-        for file in Catalog(breakpoints=True).functions():
-            conn.execute(file.text.encode())
+        with conn.transaction():
+            for file in Catalog(breakpoints=True).functions():
+                conn.execute(file.text.encode())
 
     def __enter__(self) -> Self:
         self.conn = psycopg.connect(self.dsn, autocommit=True)

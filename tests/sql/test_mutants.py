@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 import pytest
@@ -134,6 +134,13 @@ def originals() -> dict[str, str]:
     return {file.name: file.text for file in Catalog().functions()}
 
 
+def write(conn: psycopg.Connection[Any], text: str, originals: dict[str, str]) -> None:
+    """One function with its settings, which are attached to what their own transaction has written."""
+    with conn.transaction():
+        conn.execute(text.encode())
+        conn.execute(originals["zz_settings"].encode())
+
+
 @pytest.mark.spec("D4")
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_a_broken_storage_is_noticed(mutable: Database, originals: dict[str, str], mutant: Mutant) -> None:
@@ -141,14 +148,12 @@ def test_a_broken_storage_is_noticed(mutable: Database, originals: dict[str, str
     assert mutant.right in right, "the mutant no longer fits the function: write it anew"
 
     with mutable.connect() as conn:
-        conn.execute(right.replace(mutant.right, mutant.wrong).encode())
-        conn.execute(originals["zz_settings"].encode())
+        write(conn, right.replace(mutant.right, mutant.wrong), originals)
         try:
             with pytest.raises((AssertionError, TimeoutError, psycopg.Error)):
                 perform(mutable.dsn, mutant.killer)
         finally:
-            conn.execute(right.encode())
-            conn.execute(originals["zz_settings"].encode())
+            write(conn, right, originals)
 
 
 @pytest.mark.parametrize("killer", {mutant.killer for mutant in MUTANTS}, ids=lambda killer: killer.__name__)
@@ -178,8 +183,7 @@ def test_rows_that_are_named_by_their_places_are_noticed(database: Database, ori
     )
     assert right in originals["claim_v1"]
     with database.connect() as conn:
-        conn.execute(originals["claim_v1"].replace(right, wrong).encode())
-        conn.execute(originals["zz_settings"].encode())
+        write(conn, originals["claim_v1"].replace(right, wrong), originals)
 
     with pytest.raises(AssertionError):
         perform(database.dsn, f.a07_a_partitioned_ready_gives_only_what_was_chosen)

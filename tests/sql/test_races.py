@@ -155,6 +155,26 @@ def test_two_batches_with_the_same_keys_wait_and_do_not_deadlock(breakpoints: Br
     clean(breakpoints)
 
 
+@pytest.mark.spec("Q4", "Q5", "Q11")
+def test_two_callers_with_one_key_twice_each_do_not_deadlock_and_the_first_of_a_call_is_the_one(
+    breakpoints: Breakpoints,
+) -> None:
+    """In opposite orders, which each call keeps among its jobs of one key: the key is all that they wait for."""
+    batch = (
+        "select answer, job_id from fencepost.enqueue_v1(array['{0}', '{1}'], '{{t,t}}', array['{{}}', '{{}}'], "
+        "p_unique_key => '{{K,K}}')"
+    )
+    second = Other(breakpoints.dsn)
+    with breakpoints.stopped("enqueue.keys_taken", batch.format("b", "a")) as first:
+        second.begin(batch.format("a", "b"))
+        eventually(second.waits, within=5)
+
+    made, known = sorted([first.rows, second.end()])  # whoever got the key when the first had given it back
+    assert [answer for answer, _ in made] == ["created", "skipped"]
+    assert sorted(known) == sorted([("exists", made[0][1]), ("skipped", made[1][1])])
+    clean(breakpoints)
+
+
 @pytest.mark.spec("R5")
 def test_an_operators_retry_loses_against_a_resubmission(breakpoints: Breakpoints) -> None:
     breakpoints.ask(enqueue("j", "K"))

@@ -21,6 +21,7 @@ from fencepost.sql.catalog import Catalog, SqlFile
 from fencepost.store import migrator, schema
 from fencepost.store.schema import check, migrate, plan_sql, verify
 from pooler import pooler
+from proxy import proxy
 from servers import Database
 from store.hands import SQL, claim, enqueue, new, settle, wire_driver
 from store.migrating import Migrators, start
@@ -218,6 +219,73 @@ def test_an_index_build_that_was_cut_off_is_found_and_done_again(database: Datab
         assert shape(conn) == wanted
 
 
+@pytest.mark.spec("A4")
+def test_an_index_that_somebody_dropped_is_missed_and_put_back(database: Database) -> None:
+    """Also one that was made together with its table: without it every claim would sort."""
+    with database.connect() as conn:
+        wanted = shape(conn)
+        conn.execute("drop index fencepost.ready_claim, fencepost.parked_key, fencepost.job_tags")
+        lost = check(conn, SQL)
+        assert (lost.state, lost.is_usable, lost.is_current) == ("missing index", True, False)
+        assert lost.names == ("ready_claim", "parked_key", "job_tags")
+        assert lost.sentence == (
+            "schema fencepost has lost indexes (ready_claim, parked_key, job_tags): run fencepost migrate"
+        )
+
+        report = migrate(database.dsn, SQL)
+
+        assert report == schema.MigrateReport(rebuilt=lost.names)
+        assert shape(conn) == wanted
+        assert verify(conn, SQL).state == "current"
+
+
+@pytest.mark.spec("A4")
+def test_every_index_of_the_schema_is_known_with_the_statement_that_builds_it(database: Database) -> None:
+    indexes = (
+        "select c.relname::text from pg_index i join pg_class c on c.oid = i.indexrelid left join pg_constraint k "
+        "on k.conindid = c.oid where c.relnamespace = 'fencepost'::regnamespace and k.oid is null"
+    )
+    with database.connect() as conn:
+        there = {row[0] for row in conn.execute(indexes).fetchall()}
+
+    assert set(migrator.own_indexes(SQL.migrations())) == there
+    assert all(migrator._INDEX.match(build) for build in migrator.own_indexes(SQL.migrations()).values())
+
+
+@pytest.mark.spec("A4")
+def test_an_invalid_index_of_somebody_else_is_named_and_left_alone(database: Database) -> None:
+    """What a REINDEX CONCURRENTLY that was cut off leaves behind."""
+    with database.connect() as conn:
+        conn.execute("create index ready_claim_ccnew on fencepost.ready (id)")
+        conn.execute(
+            "update pg_index set indisvalid = false where indexrelid = 'fencepost.ready_claim_ccnew'::regclass"
+        )
+        before = shape(conn)
+
+        assert migrate(database.dsn, SQL) == schema.MigrateReport()
+
+        report = verify(conn, SQL)
+        assert (report.state, report.names) == ("current", ())
+        assert report.sentence.endswith("cut off that was not fencepost's: drop ready_claim_ccnew")
+        assert shape(conn) == before
+
+
+@pytest.mark.spec("A4")
+def test_a_function_that_is_gone_is_missed_and_put_back_with_its_settings(database: Database) -> None:
+    with database.connect() as conn:
+        wanted = shape(conn)
+        conn.execute("drop function fencepost.lead_v1, fencepost._purge")
+        lost = check(conn, SQL)
+        assert (lost.is_usable, lost.is_current, lost.names) == (False, False, ("_purge", "lead_v1"))
+        with pytest.raises(SchemaError, match=r"has lost functions \(_purge, lead_v1\): run fencepost migrate"):
+            verify(conn, SQL)
+
+        assert migrate(database.dsn, SQL).functions == len(SQL.functions())
+
+        assert shape(conn) == wanted
+        assert verify(conn, SQL).state == "current"
+
+
 def test_an_index_that_was_built_beforehand_is_kept(empty_database: Database) -> None:
     first = with_files(*SQL.migrations()[:1], only=True)
     migrate(empty_database.dsn, first)
@@ -335,6 +403,7 @@ def test_a_newer_schema_is_allowed_with_a_warning_unless_it_says_that_it_breaks(
     harmless = SqlFile("0009_more", "select 1", {"phase": "expand", "breaking": "no"})
     migrate(database.dsn, with_files(harmless))
     with database.connect() as conn:
+        conn.execute("drop index fencepost.job_tags")  # as a later release may
         assert verify(conn, SQL).state == "newer"
         assert ["newer than this program, which can go on" in line for line in caplog.messages] == [True]
         assert migrate(database.dsn, SQL) == schema.MigrateReport()  # the older release changes nothing
@@ -374,6 +443,38 @@ def test_changed_functions_are_written_anew_with_their_settings(database: Databa
         assert migrate(database.dsn, SQL).functions == len(SQL.functions())
 
         assert shape(conn) == wanted
+
+
+@pytest.mark.spec("A4")
+def test_a_function_of_somebody_else_in_the_same_schema_is_left_as_it_is(empty_database: Database) -> None:
+    """Its rights, its settings, and that it has the name of one of ours; and its owner need not be ours."""
+    theirs = (
+        "select proname, proconfig, proacl, xmin::text from pg_proc where pronamespace = 'public'::regnamespace "
+        "and (proname, pronargs) in (('my_orders', 0), ('enqueue', 1))"
+    )
+    bare = (
+        "select proname from pg_proc where pronamespace = 'public'::regnamespace and proname like '%%\\_v1' "
+        "and (proconfig is null or proacl is null)"
+    )
+    with empty_database.connect() as conn:
+        conn.execute("create function public.my_orders() returns int language sql as 'select 1'")
+        conn.execute("create function public.enqueue(int) returns int language sql as 'select 1'")
+        before = conn.execute(theirs).fetchall()
+
+        migrate(empty_database.dsn, Catalog("public"))
+
+        assert len(before) == 2
+        assert conn.execute(theirs).fetchall() == before
+        assert conn.execute(bare).fetchall() == []
+
+
+@pytest.mark.spec("A4")
+def test_settings_that_would_reach_no_function_are_refused(database: Database) -> None:
+    """Written one by one, as a client with a savepoint for each statement would: loud, and nothing is half done."""
+    (settings,) = [file for file in SQL.functions() if file.name == "zz_settings"]
+
+    with database.connect() as conn, pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="savepoints"):
+        conn.execute(settings.text.encode())
 
 
 def test_an_applied_file_that_changed_is_refused_before_anything_is_done(database: Database) -> None:
@@ -459,6 +560,59 @@ def test_a_server_that_cannot_be_written_to_is_an_outage(database: Database) -> 
 def test_no_server_is_an_outage() -> None:
     with pytest.raises(OutageError):
         migrate("host=127.0.0.1 port=1 user=x dbname=x", SQL)
+
+
+@pytest.mark.spec("A4", "W4")
+def test_a_server_that_falls_silent_ends_a_migration_with_a_sentence(
+    empty_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of its work, behind a network that acknowledges everything: the next run finishes."""
+    monkeypatch.setattr(schema, "DEADLINE_S", 1.5)
+    with proxy(empty_database.dsn) as between:
+
+        def hear(line: str) -> None:
+            if line.startswith("writing"):
+                between.hold()
+
+        with pytest.raises(OutageError, match=r"no answer within 1\.5 s"):
+            migrate(between.dsn, SQL, progress=hear)
+        between.release()
+        with empty_database.connect() as conn:
+            eventually(
+                lambda: conn.execute("select count(*) from pg_locks where locktype = 'advisory'").fetchone() == (0,)
+            )
+
+    assert migrate(empty_database.dsn, SQL).functions == len(SQL.functions())
+
+
+@pytest.mark.spec("A4")
+def test_an_index_build_may_last_longer_than_any_deadline(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for transactions that began before it; and its socket is probed while it does."""
+    from fencepost.store import connect
+
+    monkeypatch.setattr(schema, "DEADLINE_S", 1.5)
+    monkeypatch.setattr(connect, "_TICK_S", 0.5)
+    with database.connect() as conn:
+        conn.execute("drop index fencepost.job_tags")
+    with writer(database) as held:
+
+        def hear(line: str) -> None:
+            if line.startswith("index job_tags: create has run for 3 s"):
+                held.execute("rollback")
+
+        assert migrate(database.dsn, SQL, progress=hear).rebuilt == ("job_tags",)
+
+
+def test_a_socket_is_probed_as_the_dsn_wishes_and_otherwise_soon(database: Database) -> None:
+    from fencepost.store.connect import open_connection
+
+    def probing(dsn: str) -> tuple[str, str]:
+        with open_connection(dsn, name="test", deadline_s=7.0) as conn:
+            given = conn.info.get_parameters()
+            return given["keepalives_idle"], given["tcp_user_timeout"]
+
+    assert probing(database.dsn) == ("30", "7000")
+    assert probing(f"{database.dsn} keepalives_idle=5 tcp_user_timeout=9000") == ("5", "9000")
 
 
 def test_every_file_says_what_it_is() -> None:

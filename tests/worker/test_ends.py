@@ -118,7 +118,9 @@ def test_a_job_process_that_ends_under_its_body_counts_a_crash_of_this_job_only(
         "neighbour": (1, 0),
     }
     for name in ("ill", "well-meant"):
-        assert [run for run in scene.runs(name) if run[1]] == [("stale", True, "STALE")]  # unspent: waited for a process
+        assert [run for run in scene.runs(name) if run[1]] == [
+            ("stale", True, "STALE")
+        ]  # unspent: waited for a process
     assert scene.rows("SELECT error FROM fencepost.attempt WHERE spent ORDER BY error") == [
         ("its process ended: exit code 0",),
         ("its process ended: exit code 3",),

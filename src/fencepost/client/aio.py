@@ -118,7 +118,10 @@ class AsyncClient:
 
     async def _in(self, tx: psycopg.AsyncConnection[Any], work: Batch) -> list[Enqueued]:
         try:
-            return await self._send(tx, work, "resubmit")
+            if work.is_small:
+                return await self._send(tx, work, "resubmit")
+            async with tx.transaction():  # a savepoint: whatever stops a later piece takes the pieces before it along
+                return await self._send(tx, work, "resubmit")
         except Exception as error:
             told = caller_error(error)
             if told is error:

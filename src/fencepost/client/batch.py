@@ -21,6 +21,9 @@ ROWS = 10_000
 CHARS = 16_000_000
 """Payload text in one statement, roughly."""
 
+_KNOWN = frozenset({Answer.EXISTS, Answer.DEDUPLICATED, Answer.IN_DOUBT})
+"""What a repetition is answered about a job that its own first try has made, and that a worker may have run meanwhile."""
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -50,13 +53,19 @@ class Batch:
         return [a.job_id for a in answers if a.status is Answer.EXISTS and a.job_id not in self.ours]
 
     def settled(self, answers: Iterable[Enqueued], *, again: bool) -> list[Enqueued]:
-        """The answers as the caller reads them. After a repetition, "exists" of an id made here means: created."""
+        """The answers as the caller reads them.
+
+        After a repetition a job that is known by an id made here is the first try's: created, whatever became of it
+        since. One that is known by the caller's own id may be anybody's, and the answer says that this is not known.
+        """
         if not again:
             return list(answers)
-        return [
-            replace(a, status=Answer.CREATED) if a.status is Answer.EXISTS and a.job_id in self.ours else a
-            for a in answers
-        ]
+        return [self._after_repetition(answer) for answer in answers]
+
+    def _after_repetition(self, answer: Enqueued) -> Enqueued:
+        if answer.status not in _KNOWN:
+            return answer
+        return replace(answer, status=Answer.CREATED) if answer.job_id in self.ours else replace(answer, unsure=True)
 
 
 def batch(jobs: object) -> Batch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from fencepost.errors import OutageError, SchemaError, UsageError
+from fencepost.errors import OutageError, SchemaError
 from fencepost.store import faults
 from fencepost.store.views import JobView
 
@@ -15,10 +15,8 @@ def caller_error(error: Exception) -> Exception:
     """What to raise out of an enqueue in the caller's transaction.
 
     The driver's own error where the caller's retry loop must see it (40001, a deadlock, a lost connection); ours where
-    a sentence helps more (schema missing; text that the connection's client_encoding cannot carry).
+    a sentence helps more (the schema is missing).
     """
-    if isinstance(error, UnicodeEncodeError):
-        return UsageError(f"the connection's client_encoding ({error.encoding}) cannot carry this text; use UTF8")
     if isinstance(error, psycopg.Error):
         told = faults.translate(error)
         return told if isinstance(told, SchemaError) else error

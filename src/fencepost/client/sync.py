@@ -118,7 +118,10 @@ class Client:
 
     def _in(self, tx: psycopg.Connection[Any], work: Batch) -> list[Enqueued]:
         try:
-            return self._send(tx, work, "resubmit")
+            if work.is_small:
+                return self._send(tx, work, "resubmit")
+            with tx.transaction():  # a savepoint: whatever stops a later piece takes the pieces before it along
+                return self._send(tx, work, "resubmit")
         except Exception as error:
             told = caller_error(error)
             if told is error:

@@ -1,8 +1,9 @@
 """What the caller's connection is, and whether a job can be enqueued in its transaction (SPEC Q1).
 
 Refused, each with one sentence and before anything is sent: what is no psycopg 3 connection, a sync connection in an
-async call and the reverse, a closed one, one that is busy, one whose transaction has failed, and one in no transaction:
-on an idle connection psycopg would open a transaction that nobody commits, or, in autocommit, commit at once.
+async call and the reverse, a closed one, one that is busy, one whose transaction has failed, one in no transaction (on an
+idle connection psycopg would open a transaction that nobody commits, or, in autocommit, commit at once), and one whose
+client_encoding is SQL_ASCII: what was written could not be read back as text.
 """
 
 from __future__ import annotations
@@ -58,6 +59,9 @@ def _require_transaction(tx: psycopg.Connection[Any] | psycopg.AsyncConnection[A
         raise UsageError(message)
     if status != TransactionStatus.INTRANS:
         message = "tx is busy with another statement (a COPY, or another thread); finish that before enqueuing"
+        raise UsageError(message)
+    if tx.pgconn.parameter_status(b"client_encoding") == b"SQL_ASCII":
+        message = "the connection's client_encoding is SQL_ASCII, which has no text; use UTF8; nothing was enqueued"
         raise UsageError(message)
 
 

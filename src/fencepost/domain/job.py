@@ -52,8 +52,12 @@ class Enqueued:
     """One answer of enqueue.
 
     ``job_id`` names the job that the answer speaks of; for ``skipped`` ``holder`` is the job_id that holds the unique
-    key and ``id`` is that job's. ``differs`` says that the same job_id was enqueued with other arguments: the stored
-    ones stay. ``created`` is a promise only once the surrounding transaction has committed.
+    key and ``id`` is that job's. ``differs`` says that the same job_id had been enqueued with another task or other
+    arguments: those stay, unless the answer is ``resubmitted``: then the new ones have replaced them. ``created`` is a
+    promise only once the surrounding transaction has committed.
+
+    ``unsure``: the connection was lost and the call was sent again, with a job_id of the caller's own. The job is there,
+    in the state that the answer says, but whether this call's first try has made it or somebody before is not known.
     """
 
     status: Answer
@@ -61,10 +65,11 @@ class Enqueued:
     id: int
     holder: str | None = None
     differs: bool = False
+    unsure: bool = False
 
     @property
     def is_new(self) -> bool:
-        """Whether this call gave the job a (new) life."""
+        """Whether this call gave the job a (new) life. Also false if it only may have: see ``unsure``."""
         return self.status in (Answer.CREATED, Answer.RESUBMITTED)
 
 

@@ -16,6 +16,10 @@ from fencepost.errors import UsageError
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _HEADER = re.compile(r"--\s*([a-z]+):\s*(.*)")
+_INDEX = re.compile(
+    r"^(CREATE|DROP)\s+INDEX\s+(?:CONCURRENTLY\s+)?(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?:[a-z0-9_]+\.)?([a-z0-9_]+)\s*([^;]*);",
+    re.IGNORECASE | re.MULTILINE,
+)
 _BREAKPOINT = re.compile(r"^(\s*)-- breakpoint: ([a-z_0-9.]+)\s*$", re.MULTILINE)
 
 
@@ -47,6 +51,18 @@ class SqlFile:
         """Its statements one by one, for a file outside a transaction (none of them holds a semicolon inside)."""
         lines = [line for line in self.text.splitlines() if not line.startswith("--")]
         return [part.strip() for part in "\n".join(lines).split(";") if part.strip()]
+
+    def indexes(self) -> dict[str, str | None]:
+        """The indexes that it leaves, and those that it takes away for good (None).
+
+        Each with the statement that builds it without blocking a writer, whatever the file itself does.
+        """
+        found: dict[str, str | None] = {}
+        for verb, name, rest in _INDEX.findall(self.text):
+            known = name.lower()
+            creates = verb.upper() == "CREATE"
+            found[known] = f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {known} {rest}" if creates else None
+        return found
 
 
 class Catalog:
@@ -88,6 +104,10 @@ class Catalog:
     def migrations(self) -> list[SqlFile]:
         """The numbered files, in order."""
         return self._folder("migrations")
+
+    def function_names(self) -> list[str]:
+        """A file has the name of its function; the one that attaches settings makes none."""
+        return [file.name for file in self.functions() if not file.name.startswith("zz_")]
 
     def functions(self) -> list[SqlFile]:
         """The functions, one operation a file; the file that attaches settings and rights comes last."""

@@ -27,6 +27,7 @@ from fencepost.errors import OutageError, UsageError
 _LEAST_CONNECT_S = 2  # libpq knows no shorter one
 _CONNECT_S = 10.0
 _SILENCE_S = 60.0
+_PROBES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 _TICK_S = 5.0
 
 
@@ -110,7 +111,8 @@ def _seen(events: int) -> waiting.Ready:
 def open_connection(dsn: str, *, name: str, deadline_s: float | None = None) -> DeadlineConnection:
     """Connect, in autocommit and with nothing prepared. ``name`` is shown as ``application_name``.
 
-    The attempt ends within the deadline (none: 10 s; at least 2 s a host) unless the DSN has a ``connect_timeout``.
+    The attempt ends within the deadline (none: 10 s; at least 2 s a host) unless the DSN has a ``connect_timeout``; its
+    socket is probed from half a minute of silence on, for waits that have no deadline.
     Looking up a host's name is libpq's and the system's, and has no deadline of ours. Raises UsageError for a DSN that
     libpq cannot read (it is not shown), psycopg.OperationalError when there is no connection to be had.
     """
@@ -132,7 +134,7 @@ def _parameters(dsn: str, name: str, deadline_s: float | None) -> dict[str, Any]
         "tcp_user_timeout" not in given
     ):  # ignored on unix sockets: sent data that nobody acknowledges ends the connection
         extra["tcp_user_timeout"] = max(1000, int((deadline_s or _SILENCE_S) * 1000))
-    return extra
+    return extra | {name: value for name, value in _PROBES.items() if name not in given}
 
 
 def parse(dsn: str) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""The two functions that run a flow on a psycopg connection: the caller's or ours, in or out of a transaction."""
+"""The two functions that run a flow on a psycopg connection: the caller's or ours, in or out of a transaction.
+
+The cursor is psycopg's plain one, whatever ``cursor_factory`` the caller's connection has: a RawCursor knows no named
+parameters, and a ClientCursor would write the values into the statement.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +18,14 @@ T = TypeVar("T")
 def run(conn: psycopg.Connection[Any], flow: Flow[T], *, binary: bool = False) -> T:
     """Drive ``flow`` on a sync connection. Database errors are thrown into the flow, which may translate them.
 
-    ``binary`` for answers with times, which as text are in whatever DateStyle the database has; on connections of ours,
-    since a caller's cursors may be of a kind that has no binary answers.
+    ``binary`` for answers with times, which as text are in whatever DateStyle the database has.
     """
     try:
         stmt = next(flow)
         while True:
             try:
-                with conn.cursor(binary=binary, row_factory=psycopg.rows.tuple_row) as cursor:
-                    cursor.execute(stmt.sql, stmt.params)
+                with psycopg.Cursor(conn, row_factory=psycopg.rows.tuple_row) as cursor:
+                    cursor.execute(stmt.sql, stmt.params, binary=binary)
                     rows: Rows = cursor.fetchall() if _answers(cursor) else []
             except Exception as error:  # noqa: BLE001 - the flow decides what it means
                 stmt = flow.throw(error)
@@ -39,8 +42,8 @@ async def arun(conn: psycopg.AsyncConnection[Any], flow: Flow[T], *, binary: boo
         stmt = next(flow)
         while True:
             try:
-                async with conn.cursor(binary=binary, row_factory=psycopg.rows.tuple_row) as cursor:
-                    await cursor.execute(stmt.sql, stmt.params)
+                async with psycopg.AsyncCursor(conn, row_factory=psycopg.rows.tuple_row) as cursor:
+                    await cursor.execute(stmt.sql, stmt.params, binary=binary)
                     rows: Rows = await cursor.fetchall() if _answers(cursor) else []
             except Exception as error:  # noqa: BLE001 - the flow decides what it means
                 stmt = flow.throw(error)

@@ -104,6 +104,8 @@ def translate(error: BaseException) -> FencepostError:
         return error
     if is_transient(error):
         return OutageError(explain(error))
+    if isinstance(error, UnicodeEncodeError) and error.encoding.lower().replace("-", "") != "utf8":
+        return UsageError(f"the connection's client_encoding ({error.encoding}) cannot carry this text: use UTF8")
     if is_bad_data(error):
         return UsageError(f"PostgreSQL cannot hold these values: {explain(error)}")
     state = sqlstate(error)

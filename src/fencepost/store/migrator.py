@@ -2,8 +2,9 @@
 
 Numbered files are applied once and recorded in the transaction that applied them. Files that cannot run in one (CREATE
 INDEX CONCURRENTLY) are repeatable statement by statement, and an index that a cut-off build left invalid is
-dropped and built again. Functions are repeatable as a whole: when one text changed all are written anew, in one
-transaction, so that the file that attaches their settings reaches every one.
+dropped and built again, as is one that somebody dropped; indexes that no file of ours makes are nobody's business here.
+Functions are repeatable as a whole: when one text changed or one is gone all are written anew, in one transaction, so
+that the file that attaches their settings reaches every one.
 
 Locks on tables are waited for briefly and asked for again, because whoever comes after a waiter waits behind it.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +28,7 @@ from fencepost.version import __version__
 
 Progress = Callable[[str], None]
 
+DEADLINE_S = 30.0
 LOCK_TIMEOUT = "2s"
 LOCK_PATIENCE_S = 120.0
 TURN_PATIENCE_S = 900.0
@@ -39,7 +41,7 @@ _INDEX = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrateReport:
-    """What a migration did: files applied, functions written, invalid indexes built again, contract files left."""
+    """What a migration did: files applied, functions written, indexes built again (invalid or gone), contract files left."""
 
     applied: tuple[str, ...] = ()
     functions: int = 0
@@ -72,6 +74,28 @@ def changed_files(sql: Catalog, record: dict[str, Applied]) -> list[str]:
     return [
         file.name for file in sql.migrations() if file.name in record and record[file.name].checksum != file.checksum
     ]
+
+
+def is_later(sql: Catalog, record: dict[str, Applied]) -> bool:
+    """Whether a later release than this program was here: it has recorded itself, or migrations that we do not know."""
+    known = {file.name for file in sql.migrations()}
+    return any(
+        is_newer(line.program) or (line.kind == "migration" and line.name not in known) for line in record.values()
+    )
+
+
+def own_indexes(files: Iterable[SqlFile]) -> dict[str, str]:
+    """The indexes that these migrations leave, by name, each with the statement that builds it."""
+    found: dict[str, str | None] = {}
+    for file in files:
+        found |= file.indexes()
+    return {name: build for name, build in found.items() if build is not None}
+
+
+def missing_functions(conn: psycopg.Connection[Any], sql: Catalog) -> list[str]:
+    """Functions of this program's that the schema does not have."""
+    there = {row[0] for row in ask(conn, sql, "schema/functions")}
+    return [name for name in sql.function_names() if name not in there]
 
 
 def is_newer(program: str) -> bool:
@@ -112,7 +136,7 @@ class Migrator:
         wanted = [file for file in missing if not (self.expand_only and file.header.get("phase") == "contract")]
         for file in wanted:
             self._apply(file)
-        self._mend_indexes()
+        self._mend_indexes([file for file in self.sql.migrations() if file.name in record or file in wanted], record)
         return MigrateReport(
             applied=tuple(file.name for file in wanted),
             functions=self._functions(record),
@@ -144,12 +168,13 @@ class Migrator:
         self._patiently(file.name, lambda: self._record(file, "migration"))
 
     def _functions(self, record: dict[str, Applied]) -> int:
-        """Write all functions if one of them changed; never over those of a later release."""
+        """Write all functions if one of them changed or is gone; never over those of a later release."""
         files = self.sql.functions()
         if any(line.kind == "function" and is_newer(line.program) for line in record.values()):
             self.say("the functions are of a newer release and are left as they are")
             return 0
-        if all(file.name in record and record[file.name].checksum == file.checksum for file in files):
+        known = all(file.name in record and record[file.name].checksum == file.checksum for file in files)
+        if known and not missing_functions(self.conn, self.sql):
             return 0
         self.say(f"writing {len(files)} functions")
         self._patiently("the functions", lambda: self._in_transaction(files, "function"))
@@ -192,24 +217,33 @@ class Migrator:
             self.say(f"index {name} was left invalid by a build that was cut off; building it again")
             self._rebuilt.append(name)
         self._lock_timeout("0", local=False)
+        deadline_s, self.conn.deadline_s = self.conn.deadline_s, None
         self.conn.on_wait = lambda seconds: self.say(
             f"index {name}: {verb.lower()} has run for {seconds:.0f} s (it waits for transactions that began before it)"
         )
         try:
             self._patiently(f"index {name}", lambda: self.conn.execute(statement.encode()))
         finally:
-            self.conn.on_wait = None
+            self.conn.deadline_s, self.conn.on_wait = deadline_s, None
 
     def _indexes(self) -> dict[str, bool]:
         return dict(ask(self.conn, self.sql, "schema/indexes"))
 
-    def _mend_indexes(self) -> None:
-        """Build again what was left invalid after its file had been recorded, and what somebody dropped."""
-        for file in self.sql.migrations():
-            if not file.in_transaction and not (self.expand_only and file.header.get("phase") == "contract"):
-                for statement in file.statements():
-                    if _INDEX.match(statement):
-                        self._alone(statement)
+    def _mend_indexes(self, files: Sequence[SqlFile], record: dict[str, Applied]) -> None:
+        """Build again what was left invalid after its file had been recorded, and what somebody dropped.
+
+        After a later release only the former: it may have dropped an index on purpose.
+        """
+        there = self._indexes()
+        later = is_later(self.sql, record)
+        for name, build in own_indexes(files).items():
+            if there.get(name) or (later and name not in there):
+                continue
+            if name not in there:
+                self.say(f"index {name} is gone; building it again")
+                self._rebuilt.append(name)
+            self._alone(f"DROP INDEX CONCURRENTLY IF EXISTS {self.sql.schema}.{name}")
+            self._alone(build)
 
     # ----------------------------------------------------------------------------------------------- patience
 

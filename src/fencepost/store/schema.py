@@ -17,6 +17,7 @@ from fencepost.sql.catalog import Catalog, SqlFile
 from fencepost.store import faults, platform
 from fencepost.store.connect import open_connection
 from fencepost.store.migrator import (
+    DEADLINE_S,
     Applied,
     MigrateReport,
     Migrator,
@@ -25,6 +26,8 @@ from fencepost.store.migrator import (
     changed_files,
     changed_sentence,
     is_newer,
+    missing_functions,
+    own_indexes,
     record_values,
     require_session,
 )
@@ -34,7 +37,7 @@ __all__ = ["MigrateReport", "SchemaReport", "check", "migrate", "plan_sql", "ver
 
 log = logging.getLogger("fencepost.schema")
 
-_USABLE = frozenset({"current", "newer", "invalid index"})
+_USABLE = frozenset({"current", "newer", "invalid index", "missing index"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,8 @@ class SchemaReport:
     """How the database's schema compares with this program's.
 
     ``state``: ``current``; ``missing``; ``older``; ``newer`` (usable all the same); ``too new`` (not usable);
-    ``changed`` (an applied file has another text); ``invalid index`` (usable, slower). ``names``: the files or indexes.
+    ``changed`` (an applied file has another text); ``invalid index``, ``missing index`` (usable, slower). ``names``: the
+    files, functions or indexes.
     """
 
     state: str
@@ -65,10 +69,11 @@ def migrate(dsn: str, sql: Catalog, *, progress: Progress | None = None, expand_
 
     ``progress`` hears a line for each step and while it waits. ``expand_only`` leaves what would break the release
     before (contract files) for a run after its last worker is gone. Raises one of our errors with one sentence; what
-    was applied until then stays.
+    was applied until then stays. A server that falls silent is an outage after half a minute; only the builds of
+    indexes may take longer, and their socket is probed.
     """
     try:
-        with open_connection(dsn, name="migrate", deadline_s=None) as conn:
+        with open_connection(dsn, name="migrate", deadline_s=DEADLINE_S) as conn:
             platform.require(conn, sql)
             require_session(conn, dsn, sql)
             return Migrator(conn, sql, progress or (lambda _: None), expand_only).run()
@@ -83,7 +88,9 @@ def check(conn: psycopg.Connection[Any], sql: Catalog) -> SchemaReport:
     record = applied(conn, sql)
     if changed := changed_files(sql, record):
         return SchemaReport(state="changed", sentence=changed_sentence(sql, changed), names=tuple(changed))
-    return _older(sql, record) or _newer(conn, sql, record) or _functions(sql, record) or _indexes(conn, sql)
+    return (
+        _older(sql, record) or _newer(conn, sql, record) or _functions(conn, sql, record) or _indexes(conn, sql, record)
+    )
 
 
 def verify(conn: psycopg.Connection[Any], sql: Catalog) -> SchemaReport:
@@ -91,7 +98,7 @@ def verify(conn: psycopg.Connection[Any], sql: Catalog) -> SchemaReport:
 
     Raises SchemaError for a schema that this program cannot run on, UnsupportedDatabaseError for a server that is no
     PostgreSQL, OutageError for one that cannot be written to now. A newer schema that is declared harmless, or an
-    invalid index, is logged and allowed.
+    index that is invalid or gone, is logged and allowed.
     """
     try:
         platform.require(conn, sql)
@@ -111,6 +118,7 @@ def plan_sql(sql: Catalog) -> str:
     The index builds stand outside transactions. To be run once; `migrate` afterwards finds nothing to do.
     """
     parts = [f"-- fencepost, schema {sql.schema}: run with psql, as the owner-to-be", "\\set ON_ERROR_STOP on"]
+    parts.append("\\set ON_ERROR_ROLLBACK off")  # a savepoint per statement would hide what this transaction wrote
     parts.append(f"{sql.statement('schema/prepare')};")
     for file in sql.migrations():
         body = f"{file.text.strip()}\n{_recorded(sql, file, 'migration')}"
@@ -149,8 +157,7 @@ def _newer(conn: psycopg.Connection[Any], sql: Catalog, record: dict[str, Applie
     if not unknown and not any(is_newer(line.program) for line in record.values()):
         return None
     breaking = [line.name for line in unknown if line.breaking]
-    there = {row[0] for row in ask(conn, sql, "schema/functions")}
-    gone = [name for name in _function_names(sql.functions()) if name not in there]
+    gone = missing_functions(conn, sql)
     if breaking or gone:
         because = f"{', '.join(breaking)} breaks older programs" if breaking else f"it no longer has {', '.join(gone)}"
         sentence = f"schema {sql.schema} is too new for this program ({because}): install a newer fencepost here"
@@ -159,23 +166,31 @@ def _newer(conn: psycopg.Connection[Any], sql: Catalog, record: dict[str, Applie
     return SchemaReport(state="newer", sentence=sentence, names=tuple(line.name for line in unknown))
 
 
-def _functions(sql: Catalog, record: dict[str, Applied]) -> SchemaReport | None:
+def _functions(conn: psycopg.Connection[Any], sql: Catalog, record: dict[str, Applied]) -> SchemaReport | None:
     stale = [f.name for f in sql.functions() if f.name not in record or record[f.name].checksum != f.checksum]
-    if not stale:
-        return None
-    shown = ", ".join(stale[:3]) + (f" and {len(stale) - 3} more" if len(stale) > 3 else "")
-    sentence = f"schema {sql.schema} has older functions than this program ({shown}): run fencepost migrate"
-    return SchemaReport(state="older", sentence=sentence, names=tuple(stale))
+    if stale:
+        sentence = f"schema {sql.schema} has older functions than this program ({_some(stale)}): run fencepost migrate"
+        return SchemaReport(state="older", sentence=sentence, names=tuple(stale))
+    if gone := missing_functions(conn, sql):
+        sentence = f"schema {sql.schema} has lost functions ({_some(gone)}): run fencepost migrate"
+        return SchemaReport(state="older", sentence=sentence, names=tuple(gone))
+    return None
 
 
-def _indexes(conn: psycopg.Connection[Any], sql: Catalog) -> SchemaReport:
-    invalid = [name for name, valid in ask(conn, sql, "schema/indexes") if not valid]
-    if invalid:
+def _indexes(conn: psycopg.Connection[Any], sql: Catalog, record: dict[str, Applied]) -> SchemaReport:
+    own = own_indexes(file for file in sql.migrations() if file.name in record)
+    there: dict[str, bool] = dict(ask(conn, sql, "schema/indexes"))
+    if invalid := [name for name in own if there.get(name) is False]:
         sentence = f"an index build was cut off and left {', '.join(invalid)} invalid: run fencepost migrate"
         return SchemaReport(state="invalid index", sentence=sentence, names=tuple(invalid))
-    return SchemaReport(state="current", sentence=f"schema {sql.schema} is up to date")
+    if gone := [name for name in own if name not in there]:
+        sentence = f"schema {sql.schema} has lost indexes ({_some(gone)}): run fencepost migrate"
+        return SchemaReport(state="missing index", sentence=sentence, names=tuple(gone))
+    sentence = f"schema {sql.schema} is up to date"
+    if foreign := [name for name, valid in there.items() if not valid]:
+        sentence += f"; beside it an index build was cut off that was not fencepost's: drop {_some(foreign)}"
+    return SchemaReport(state="current", sentence=sentence)
 
 
-def _function_names(files: Sequence[SqlFile]) -> list[str]:
-    """A file has the name of its function; the one that attaches settings makes none."""
-    return [file.name for file in files if not file.name.startswith("zz_")]
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

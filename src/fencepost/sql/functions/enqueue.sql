@@ -9,6 +9,13 @@ CREATE OR REPLACE FUNCTION {schema}.enqueue(
   OUT answer text, OUT job_id text, OUT id bigint, OUT holder text, OUT differs boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
+  -- white space at an end, or what Python's str.isprintable() denies, which is how a worker checks its queues: controls,
+  -- formats (direction marks, joiners), blanks other than the space, private use, no characters. Not [[:print:]]: the
+  -- classes depend on the locale. What Unicode has not assigned yet is let through: that depends on the release.
+  v_unfit CONSTANT text := $q$^[[:space:]]|[[:space:]]$|[\u0001-\u001F\u007F-\u00A0\u00AD\u0600-\u0605\u061C\u06DD\u070F$q$
+    || $q$\u0890\u0891\u08E2\u1680\u180E\u2000-\u200F\u2028-\u202F\u205F-\u206F\u3000\uE000-\uF8FF\uFDD0-\uFDEF\uFEFF$q$
+    || $q$\uFFF9-\uFFFB\uFFFE\uFFFF\U000110BD\U000110CD\U00013430-\U0001343F\U0001BCA0-\U0001BCA3$q$
+    || $q$\U0001D173-\U0001D17A\U0001FFFE\U0001FFFF\U0002FFFE\U0002FFFF\U0003FFFE-\U000E00FF\U000E01F0-\U0010FFFF]$q$;
   v_opts jsonb;
   v_field text;
   v_most int;
@@ -21,7 +28,7 @@ BEGIN
     FROM (VALUES ('p_task', p_task, 128), ('p_queue', p_queue, 128), ('p_job_id', p_job_id, 512),
                  ('p_unique_key', p_unique_key, 512), ('p_concurrency_key', p_concurrency_key, 512),
                  ('p_tenant', p_tenant, 512)) AS f(field, value, most)
-   WHERE length(f.value) NOT BETWEEN 1 AND f.most OR f.value ~ '^[[:space:]]|[[:space:]]$|[[:cntrl:]]' LIMIT 1;
+   WHERE length(f.value) NOT BETWEEN 1 AND f.most OR f.value ~ v_unfit LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION 'fencepost.enqueue: % must have 1 to % printable characters, without white space at its ends',
       v_field, v_most USING ERRCODE = '22023';
@@ -33,10 +40,17 @@ BEGIN
   IF jsonb_typeof(p_meta) NOT IN ('object', 'null') OR octet_length(p_meta::text) > 8192 THEN
     RAISE EXCEPTION 'fencepost.enqueue: p_meta must be a JSON object of at most 8 KiB' USING ERRCODE = '22023';
   END IF;
+  SELECT f.field INTO v_field
+    FROM (VALUES ('p_payload', p_payload), ('p_meta', p_meta)) AS f(field, value)
+   WHERE jsonb_path_exists(f.value, 'strict $.**{100}')
+      OR jsonb_path_exists(f.value, 'strict $.** ? (@ >= 1e4300 || @ <= -1e4300)') LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION 'fencepost.enqueue: % must not be nested deeper than 100 levels or hold numbers of more than 4300 digits',
+      v_field USING ERRCODE = '22023';
+  END IF;
   IF array_ndims(p_tags) > 1 OR cardinality(p_tags) > 20 OR EXISTS (
        SELECT FROM unnest(p_tags) AS t(tag)
-        WHERE t.tag IS NULL OR length(t.tag) NOT BETWEEN 1 AND 100
-              OR t.tag ~ '^[[:space:]]|[[:space:]]$|[[:cntrl:]]') THEN
+        WHERE t.tag IS NULL OR length(t.tag) NOT BETWEEN 1 AND 100 OR t.tag ~ v_unfit) THEN
     RAISE EXCEPTION 'fencepost.enqueue: p_tags must be at most 20 words of 1 to 100 printable characters'
       USING ERRCODE = '22023';
   END IF;

@@ -69,8 +69,10 @@ BEGIN
                                             p_unique_key, p_ckey, p_opts, v_now);
     END IF;
 
-    -- 2b. what could not be made at once: one by one, ordered by key, then job_id. Two callers whose jobs have the same
-    --     keys take them in the same order, as long as a job_id keeps its key.
+    -- 2b. what could not be made at once: one by one, ordered by key, or by job_id where there is none. Two callers whose
+    --     jobs have the same keys take them in the same order, as long as a job_id keeps its key. Jobs of one key come in
+    --     the caller's own order, so that the first of them gets it: whoever has the key has nobody to wait for, and
+    --     the others of that key are skipped without a lock.
     IF v_n = 1 OR NOT v_bulk THEN
       FOR v_x IN
         SELECT u.*
@@ -78,7 +80,8 @@ BEGIN
                       p_opts) WITH ORDINALITY
                  AS u(take, id, job_id, task, payload, queue, priority, run_at, key, ckey, o, ord)
          WHERE u.take
-         ORDER BY u.task COLLATE "C", u.key COLLATE "C" NULLS FIRST, u.job_id COLLATE "C", u.id
+         ORDER BY u.task COLLATE "C", u.key COLLATE "C" NULLS FIRST,
+                  CASE WHEN u.key IS NULL THEN u.job_id END COLLATE "C", u.ord
       LOOP
         v_a := {schema}._enqueue_one(v_x.id, v_x.job_id, v_x.task, v_x.payload, v_x.queue, v_x.priority, v_x.run_at,
                                      v_x.key, v_x.ckey, v_x.o, p_on_terminal, v_now);

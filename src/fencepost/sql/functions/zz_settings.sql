@@ -8,11 +8,12 @@ DO $do$
 DECLARE
   f record;
   s text;
+  v_own xid := pg_current_xact_id()::xid;
 BEGIN
   FOR f IN SELECT p.oid::regprocedure AS sig, p.proname FROM pg_catalog.pg_proc p
-            WHERE p.pronamespace = '{schema}'::regnamespace AND p.prokind = 'f' LOOP
+            WHERE p.pronamespace = '{schema}'::regnamespace AND p.prokind = 'f' AND p.xmin = v_own LOOP
     EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f.sig);
-    CONTINUE WHEN f.proname LIKE '\_%' OR f.proname = 'breakpoint';       -- internal: runs under its caller's settings
+    CONTINUE WHEN f.proname LIKE '\_%';                    -- internal: runs under its caller's settings
     FOREACH s IN ARRAY ARRAY[
       'search_path = pg_catalog, pg_temp', 'enable_indexscan = on', 'enable_nestloop = on', 'enable_seqscan = off',
       'enable_bitmapscan = off', 'enable_hashjoin = off', 'enable_mergejoin = off', 'jit = off',
@@ -22,4 +23,8 @@ BEGIN
       EXECUTE format('ALTER FUNCTION %s SET %s', f.sig, s);
     END LOOP;
   END LOOP;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'fencepost: the functions must be written in the transaction that attaches their settings, without '
+      'savepoints' USING ERRCODE = '55000';
+  END IF;
 END $do$;
