@@ -21,6 +21,7 @@ from typing import Any
 
 from fencepost.domain.job import ClaimedJob
 from fencepost.errors import LeaseLostError, OutageError
+from fencepost.worker.child import copies
 from fencepost.worker.child.application import load
 from fencepost.worker.child.attempt import Attempts
 from fencepost.worker.child.frames import Channel, Gone
@@ -145,8 +146,13 @@ def main() -> None:
     """The entry."""
     parent = int(sys.argv[3])
     die_with(parent)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)  # its worker decides about its end
+    for number in copies.hear():
+        signal.signal(
+            number, lambda *_: None
+        )  # its worker decides; ignored ones would be so in programs that bodies start
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, copies.ENDINGS)  # until here its starter has held them back
+    copies.give_usual_signals()
+    os.set_inheritable(int(sys.argv[1]), False)
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     try:
         _Server(channel, sys.argv[2]).serve()
