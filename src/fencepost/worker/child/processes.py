@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import queue
@@ -11,12 +12,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fencepost.domain.failure import ErrorClass, Failure
 from fencepost.domain.outcome import Lost, Raised, Released, Stopped
 from fencepost.errors import FencepostError, LeaseLostError
+from fencepost.worker.child import copies
 from fencepost.worker.child.attempt import Attempts, Ended
 from fencepost.worker.child.frames import Channel, Gone
 from fencepost.worker.child.held import CANCEL, LOST, RELEASE, TIMEOUT, Held
@@ -127,13 +129,15 @@ class _Owner(threading.Thread):
             return self.failed(held, error)
 
     def kill(self) -> int | None:
-        """SIGKILL and collect; its exit code."""
+        """SIGKILL for it and the programs that it started, in its group; collect it; its exit code."""
         process, self._process = self._process, None
         channel, self._channel = self._channel, None
         if channel is not None:
             channel.close()
         if process is None:
             return None
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.kill()
         return process.wait()
 
@@ -142,6 +146,8 @@ class _Owner(threading.Thread):
         kill_at = float("inf")
         while True:
             message = channel.receive(_LOOK_S)
+            if message is None and (self._process is None or self._process.poll() is not None):
+                raise Gone  # a copy that it forked may hold the socket open
             if held.stop_requested() and not stopping:
                 stopping = True
                 channel.send({"what": "stop"})
@@ -177,19 +183,31 @@ class _Owner(threading.Thread):
         if self._app_path is None:
             raise FencepostError("process tasks need an app that can be imported: use the command fencepost worker")
         ours, theirs = socket.socketpair()
-        self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "fencepost.worker.child.jobprocess"),
-                *(str(theirs.fileno()), self._app_path, str(os.getpid())),
-            ],
-            pass_fds=(theirs.fileno(),),
-            stdin=subprocess.DEVNULL,
-        )
+        with _held_back():
+            self._process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "fencepost.worker.child.jobprocess"),
+                    *(str(theirs.fileno()), self._app_path, str(os.getpid())),
+                ],
+                pass_fds=(theirs.fileno(),),
+                process_group=0,
+                stdin=subprocess.DEVNULL,
+            )
         theirs.close()
         channel = self._channel = Channel(ours)
         if channel.receive(_IMPORT_S) is None:
             raise Gone
         return channel
+
+
+@contextlib.contextmanager
+def _held_back() -> Iterator[None]:
+    """What is started here gets no ending before it handles them: a stop of the whole service is no crash of a job."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, copies.ENDINGS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _dead(held: Held, code: int | None, error: Exception) -> Any:
