@@ -222,7 +222,8 @@ class Watch:
             self._select.unregister(child.hello_fd)
         if answer is None or self._refused(child, answer):
             return
-        if not self.was_ready and self._kill_at is None:
+        if not self.was_ready and (self._kill_at is None or child.phase is not Phase.STARTING):
+            # also when a stop overtook the greeting: it may have claimed by now
             self.was_ready = True
             self._on_ready(answer)
         if self._quiet:
@@ -301,6 +302,8 @@ class Watch:
         """Limits, signs of life and stalls: the child's own timers may not fire, ours do."""
         now = boot_ns()
         patience = int(self._settings.patience * 1e9)
+        if not self._dying:
+            strays.collect({child.pid for child in self.living})
         for child in self.living:
             if child.pidfd is None and child.has_ended():
                 self._on_death(child)
