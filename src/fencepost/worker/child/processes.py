@@ -147,7 +147,9 @@ class _Owner(threading.Thread):
         while True:
             message = channel.receive(_LOOK_S)
             if message is None and (self._process is None or self._process.poll() is not None):
-                raise Gone  # a copy that it forked may hold the socket open
+                message = channel.receive(0)  # its last word
+                if message is None:
+                    raise Gone  # a copy that it forked may hold the socket open
             if held.stop_requested() and not stopping:
                 stopping = True
                 channel.send({"what": "stop"})
