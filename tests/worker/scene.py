@@ -62,6 +62,17 @@ class Scene:
         self.workers.append(made)
         return made
 
+    def environment(self) -> dict[str, str]:
+        """Of each worker. What the tests themselves were told to import stays behind our own folder."""
+        path = os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")]))
+        told = {"SCENE_EVENTS": str(self.events_file), "SCENE_DSN": self.database.dsn, "PYTHONPATH": path}
+        return {**os.environ, **told}
+
+    def processes(self) -> dict[int, str]:
+        """Whoever carries this scene's environment and lives, with its command: workers, job processes, strays."""
+        found = {int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()}
+        return {pid: _cmdline(pid) for pid in sorted(found) if _is_of(pid, self.events_file) and is_alive(pid)}
+
     # ---------------------------------------------------------------------------------------------------------- jobs
 
     def put(self, task: str, *, key: str | None = None, count: int = 1, **arguments: Any) -> list[str]:
@@ -171,7 +182,7 @@ class Worker:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
                 cwd=HERE / "apps",
-                env={**os.environ, "SCENE_EVENTS": str(scene.events_file), "PYTHONPATH": str(HERE.parent)},
+                env=scene.environment(),
             )
         self.pid = self.process.pid
 

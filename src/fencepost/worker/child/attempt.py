@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from fencepost.errors import PayloadError
 from fencepost.tasks.context import CURRENT_JOB, JobContext
 from fencepost.tasks.middleware import Middlewares
 from fencepost.tasks.task import Task
+from fencepost.worker.child import copies
 from fencepost.worker.child.held import CANCEL, LOST, RELEASE, TIMEOUT, Held
 
 log = logging.getLogger("fencepost.worker")
@@ -47,6 +49,7 @@ class Attempts:
         self, middlewares: Middlewares, classifier: Classifier, redact: Callable[[str], str] | None = None
     ) -> None:
         self._middlewares, self._classifier, self._redact = middlewares, classifier, redact
+        self._pid = os.getpid()
         self._async: dict[str, Callable[[JobContext], Awaitable[Any]]] = {}
         self._sync: dict[str, Callable[[JobContext], Any]] = {}
 
@@ -90,8 +93,10 @@ class Attempts:
         while True:
             try:
                 result = await self._body_async(held)(job, arguments)
+                self._end_copy(held, None)
                 return self._done(held, job, result)
             except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its job's failure
+                self._end_copy(held, error)
                 wait = self._short_pause(held, error, pauses)
                 if wait is None:
                     return self._ended(held, job, error)
@@ -109,8 +114,10 @@ class Attempts:
         while True:
             try:
                 result = self._body_sync(held)(job, arguments)
+                self._end_copy(held, None)
                 return self._done(held, job, result)
             except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its job's failure
+                self._end_copy(held, error)
                 wait = self._short_pause(held, error, pauses)
                 if wait is None:
                     return self._ended(held, job, error)
@@ -154,6 +161,10 @@ class Attempts:
             return self._middlewares.around_sync(lambda inner: task.run(inner, arguments))(job)
 
         return body
+
+    def _end_copy(self, held: Held, error: BaseException | None) -> None:
+        if os.getpid() != self._pid:
+            copies.leave(held.claimed.job_id, error)
 
     def _done(self, held: Held, job: JobContext, result: Any) -> Ended:
         held.end()

@@ -22,6 +22,7 @@ from typing import Any
 from fencepost.domain.job import ClaimedJob
 from fencepost.domain.storable import said, type_name
 from fencepost.errors import LeaseLostError, OutageError
+from fencepost.worker.child import copies
 from fencepost.worker.child.application import load
 from fencepost.worker.child.attempt import Attempts
 from fencepost.worker.child.frames import Channel, Gone
@@ -146,10 +147,12 @@ def main() -> None:
     """The entry."""
     parent = int(sys.argv[3])
     die_with(parent)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in copies.hear():
         # Its worker decides about its end. A function, not SIG_IGN, which programs that a body starts would inherit.
-        signal.signal(number, _pass_over)
-    os.register_at_fork(after_in_child=_as_usual)
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, copies.ENDINGS)  # until here its starter has held them back
+    copies.give_usual_signals()
+    os.set_inheritable(int(sys.argv[1]), False)
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     try:
         try:
@@ -160,17 +163,6 @@ def main() -> None:
         server.serve()
     except Gone:
         os._exit(0)
-
-
-def _pass_over(*_: object) -> None:
-    """Ignore the signal."""
-
-
-def _as_usual() -> None:
-    """In a process that a body has forked: signals end it, as they would anywhere else."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        if signal.getsignal(number) is _pass_over:
-            signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.default_int_handler)
 
 
 if __name__ == "__main__":

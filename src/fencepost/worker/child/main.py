@@ -23,6 +23,7 @@ from fencepost.store.connect import open_connection
 from fencepost.store.wire import Wire
 from fencepost.worker import words
 from fencepost.worker.board import Board, Phase, boot_ns
+from fencepost.worker.child import copies
 from fencepost.worker.child.application import load
 from fencepost.worker.child.runtime import Runtime
 from fencepost.worker.pulse import Pulse
@@ -129,7 +130,7 @@ class ChildProcess:
         loop = asyncio.get_running_loop()
         over = asyncio.Event()
         runtime.on_over = lambda: loop.call_soon_threadsafe(over.set)
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in copies.hear():
             loop.add_signal_handler(number, runtime.drain)
         runtime.start(loop)
         self._runtime = runtime
@@ -186,7 +187,7 @@ def _verify(dsn: str, catalog: Any, settings: WorkerSettings) -> None:
 
 
 def _leave(code: int) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in copies.ENDINGS:
         signal.signal(number, signal.SIG_IGN)
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -199,6 +200,7 @@ def _leave(code: int) -> None:
 def main() -> None:
     """The entry. Leaves without finalisation: a stuck thread must not hold the exit."""
     board_fd, control, config_fd, hello = map(int, sys.argv[1:5])
+    copies.give_usual_signals()
     with os.fdopen(config_fd, "rb") as file:
         config = json.load(file)
     wanted = config["logs"]

@@ -12,12 +12,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fencepost.domain.failure import ErrorClass, Failure
 from fencepost.domain.outcome import Lost, Outcome, Raised, Released, Snoozed, Stopped
 from fencepost.errors import FencepostError, LeaseLostError
+from fencepost.worker.child import copies
 from fencepost.worker.child.attempt import Attempts, Ended
 from fencepost.worker.child.frames import Channel, Gone
 from fencepost.worker.child.held import CANCEL, LOST, RELEASE, TIMEOUT, Held
@@ -155,6 +156,10 @@ class _Owner(threading.Thread):
         kill_at = float("inf")
         while True:
             message = channel.receive(_LOOK_S)
+            if message is None and self._is_dead():
+                message = channel.receive(0)  # its last word
+                if message is None:
+                    raise Gone  # a copy that it forked may hold the socket open
             if held.stop_requested() and not stopping:
                 stopping = True
                 channel.send({"what": "stop"})
@@ -165,8 +170,6 @@ class _Owner(threading.Thread):
             what = None if message is None else message["what"]
             if message is not None and what == "ended":
                 return Ended(from_json(message["outcome"]), message["stats"])
-            if message is None and self._is_dead():  # who inherited its socket may keep that open
-                raise Gone
             if time.monotonic() > kill_at:  # also a body that has something to say all the time
                 self.kill()
                 return Ended(self._stopped(held))
@@ -202,15 +205,16 @@ class _Owner(threading.Thread):
         if self._app_path is None:
             raise FencepostError("process tasks need an app that can be imported: use the command fencepost worker")
         ours, theirs = socket.socketpair()
-        self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "fencepost.worker.child.jobprocess"),
-                *(str(theirs.fileno()), self._app_path, str(os.getpid())),
-            ],
-            pass_fds=(theirs.fileno(),),
-            stdin=subprocess.DEVNULL,
-            process_group=0,
-        )
+        with _held_back():
+            self._process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "fencepost.worker.child.jobprocess"),
+                    *(str(theirs.fileno()), self._app_path, str(os.getpid())),
+                ],
+                pass_fds=(theirs.fileno(),),
+                process_group=0,
+                stdin=subprocess.DEVNULL,
+            )
         theirs.close()
         channel = self._channel = Channel(ours)
         ends = time.monotonic() + _IMPORT_S
@@ -230,6 +234,16 @@ def _no_process(held: Held, error: Exception) -> Outcome:
     text = f"no process could be started for it: {str(error) or type(error).__name__}"
     log.error("job %s waits: %s", held.claimed.job_id, text)
     return Snoozed(_NO_PROCESS_S, "NO_PROCESS", text)
+
+
+@contextlib.contextmanager
+def _held_back() -> Iterator[None]:
+    """What is started here gets no ending before it handles them: a stop of the whole service is no crash of a job."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, copies.ENDINGS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _dead(held: Held, code: int | None, error: Exception) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -22,10 +23,9 @@ from fencepost.worker.supervisor.watch import Watch
 
 log = logging.getLogger("fencepost.supervisor")
 
-_RESCUES_S = 5.0
-"""How long an ending supervisor tries to write its last rescues; what it cannot is left to the ttl."""
-
-_HALT_S = 2.0
+_LAST_S = 2.5
+"""How long an ending supervisor tries to write its last rescues and lets services end; what it cannot is left to the ttl.
+With the time that a child may take beyond its own it ends within 5 s of the shutdown timeout (docs/operations.md)."""
 
 
 class Service(Protocol):
@@ -120,11 +120,12 @@ class _Supervisor:
         self._clerk.order(order)
 
     def _end(self) -> None:
+        ends = time.monotonic() + _LAST_S
         for service in self._services:
             with contextlib.suppress(Exception):  # what runs beside must not change how the worker ends
                 service.halt()
-        if self._clerk is not None and not self._clerk.finish(min(_RESCUES_S, self._launch.settings.heartbeat_ttl)):
+        if self._clerk is not None and not self._clerk.finish(_LAST_S):
             log.error("the database did not answer in time: some leases are left to their ttl")
         for service in self._services:
             with contextlib.suppress(Exception):
-                service.join(_HALT_S)
+                service.join(max(0.1, ends - time.monotonic()))

@@ -50,18 +50,23 @@ def become_subreaper() -> bool:
 def collect(ours: Collection[int], dead_marks: Collection[str] = ()) -> int:
     """Collect orphans that have ended and kill those that belonged to a dead child; how many of these are left.
 
-    ``ours``: pids that their own `Child` waits for.
+    ``ours``: pids that their own `Child` waits for. Whoever ends leaves its own children to us: none were left only when
+    a look has found nobody to collect.
     """
-    left = 0
-    for pid in _children_of_us():
-        if pid in ours:
-            continue
-        with contextlib.suppress(OSError):
-            if os.waitpid(pid, os.WNOHANG)[0] == 0 and _mark_of(pid) in dead_marks:
-                log.warning("killed process %d, which a dead worker process had left behind", pid)
-                os.kill(pid, signal.SIGKILL)
-                left += 1
-    return left
+    while True:
+        left = ended = 0
+        for pid in _children_of_us():
+            if pid in ours:
+                continue
+            with contextlib.suppress(OSError):
+                if os.waitpid(pid, os.WNOHANG)[0]:
+                    ended += 1
+                elif _mark_of(pid) in dead_marks:
+                    log.warning("killed process %d, which a dead worker process had left behind", pid)
+                    os.kill(pid, signal.SIGKILL)
+                    left += 1
+        if not ended:
+            return left
 
 
 def _children_of_us() -> list[int]:

@@ -39,7 +39,6 @@ _GROUP_S = 2.0
 """How long to wait for a killed group to be empty; an unkillable member (state D) leaves the leases to the ttl."""
 
 _SOON_S = 0.005
-_COLLECT_S = 1.0
 
 
 class Watch:
@@ -71,7 +70,6 @@ class Watch:
         self._respawn = [Respawn() for _ in range(self._settings.processes)]
         self._stops = Stops()
         self._kill_at: float | None = None
-        self._collect_at = 0.0
         self._quiet = False
         self.was_ready = False
         """Whether a child has ever greeted; before that nothing was claimed, and a failure is the command's answer."""
@@ -224,7 +222,8 @@ class Watch:
             self._select.unregister(child.hello_fd)
         if answer is None or self._refused(child, answer):
             return
-        if not self.was_ready and self._kill_at is None:
+        if not self.was_ready and (self._kill_at is None or child.phase is not Phase.STARTING):
+            # also when a stop overtook the greeting: it may have claimed by now
             self.was_ready = True
             self._on_ready(answer)
         if self._quiet:
@@ -256,10 +255,9 @@ class Watch:
         return True
 
     def _bury(self) -> None:
-        """Order the rescue when the group is empty. Orphans of living children are collected now and then."""
-        if not self._dying and time.monotonic() < self._collect_at:
+        """Order the rescue when the group is empty."""
+        if not self._dying:
             return
-        self._collect_at = time.monotonic() + _COLLECT_S
         ours = {child.pid for child in (*self.living, *self._dying)}
         left = strays.collect(ours, {child.mark for child in self._dying})
         for child in list(self._dying):
@@ -304,6 +302,8 @@ class Watch:
         """Limits, signs of life and stalls: the child's own timers may not fire, ours do."""
         now = boot_ns()
         patience = int(self._settings.patience * 1e9)
+        if not self._dying:
+            strays.collect({child.pid for child in self.living})
         for child in self.living:
             if child.pidfd is None and child.has_ended():
                 self._on_death(child)
