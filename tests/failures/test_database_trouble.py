@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from failures.byhand import assert_readable
 from failures.trouble import ours, refuse, refused, server_setting, set_for_all
 from waiting import eventually
 from worker.scene import Scene, Worker, pause
@@ -221,6 +222,7 @@ def test_the_dbas_defaults_are_not_ours(scene: Scene) -> None:
 
     scene.wait_state("succeeded", *names)
     scene.wait_state("failed", "killer")
+    assert_readable(scene, [names[0], "killer"])
     assert {scene.job(name)["run_count"] for name in names if name != "longer than idle"} <= {1, 2, 3}
     assert scene.rows("SELECT * FROM fencepost.fsck") == []
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import psycopg
 
+from fencepost.store import lenient
 from servers import Database
 from waiting import always, eventually
 
@@ -82,7 +83,7 @@ class Scene:
             return dict(zip([column.name for column in cursor.description], row, strict=True))
 
     def state(self, job_id: str) -> str:
-        return str(self.job(job_id)["state"])
+        return str(self.value("SELECT state FROM fencepost.jobs WHERE job_id = %s", job_id))
 
     def wait_state(self, state: str, *job_ids: str, within: float = SLOW) -> None:
         def there() -> bool:
@@ -108,8 +109,10 @@ class Scene:
             return conn.execute(statement, values or None).fetchall()
 
     def _connect(self) -> psycopg.Connection[Any]:
-        """With times as the driver reads them, whatever a test has set for this database."""
-        return self.database.connect(options="-c DateStyle=ISO")
+        """With times as the driver reads them, whatever a test has set for this database or written into it."""
+        conn = self.database.connect(options="-c DateStyle=ISO")
+        lenient.adopt(conn)
+        return conn
 
     def value(self, statement: str, *values: Any) -> Any:
         return self.rows(statement, *values)[0][0]
