@@ -335,14 +335,16 @@ def test_durations_at_the_edges_of_their_type(scene: Scene) -> None:
         good = before_and_after(hand)
         kept: list[str] = []
         lost: list[str] = []
+        gone: list[str] = []  # as soon as the pruner comes
         fine: list[str] = []
         for n, seconds in enumerate(DURATIONS):
             (kept if seconds > 1 or seconds != seconds else lost).append(
                 hand.put(f"lease {n}", place="running", at={"ttl_s": seconds, "max_gap_s": "infinity"})
             )
             spent = {"attempts": 5, "ttl_s": 1.0, "keep_ok_s": seconds, "keep_bad_s": seconds}
-            lost.append(hand.put(f"kept for {n}", "raises", place="running", at=spent))
-            lost.append(hand.put(f"cancelled for {n}", place="running", at=spent | {"cancel_at": "now"}))
+            over = lost if seconds > 1 or seconds != seconds else gone
+            over.append(hand.put(f"kept for {n}", "raises", place="running", at=spent))
+            over.append(hand.put(f"cancelled for {n}", place="running", at=spent | {"cancel_at": "now"}))
             fine.append(hand.put(f"window {n}", dedup_s=seconds))
             fine.append(hand.put(f"over {n}", place="outcome", dedup_s=seconds))
             if seconds > 0 or seconds != seconds:
@@ -350,7 +352,7 @@ def test_durations_at_the_edges_of_their_type(scene: Scene) -> None:
                     "task", name=f"gone {n}", ttl_s=seconds, keep_ok_s=seconds, keep_bad_s=seconds, dedup_s=seconds
                 )
                 hand.put(f"too late {n}", f"gone {n}", at={"finish_by": "yesterday"})
-                lost.append(f"too late {n}")
+                over.append(f"too late {n}")
                 hand.put(f"in doubt {n}", f"gone {n}", place="outcome", at={"state": "in_doubt", "purge_at": None})
         good += before_and_after(hand)
 
@@ -359,6 +361,9 @@ def test_durations_at_the_edges_of_their_type(scene: Scene) -> None:
     ends(scene, *lost, *fine)
     assert_at_rest(scene, worker, children, good)
     assert set(scene.rows("SELECT state FROM fencepost.jobs WHERE job_id = ANY (%s)", kept)) == {("running",)}
+    assert scene.running() == len(kept)
+    left = scene.rows("SELECT state FROM fencepost.jobs WHERE job_id = ANY (%s)", gone)
+    assert set(left) <= {("failed",), ("cancelled",)}
     assert set(scene.rows("SELECT state FROM fencepost.jobs WHERE job_id = ANY (%s)", fine)) == {("succeeded",)}
     assert_readable(scene)
     with by_hand(scene) as hand:
@@ -431,7 +436,7 @@ def test_texts_that_nobody_would_write(scene: Scene) -> None:
             hand.put("odd queue", queue=ODD, at={"queue": ODD}),
             hand.put("other queue", queue=WIDE, at={"queue": WIDE[:800]}),
         ]
-        for n, (code, error) in enumerate([(ODD, ODD), (HUGE, HUGE), (WIDE, WIDE), ("", ""), (None, HUGE)]):
+        for n, (code, error) in enumerate([(ODD, ""), (HUGE, HUGE), (WIDE, ODD)]):
             id_ = hand.job(f"over {n}", task=error)
             hand.place(
                 "outcome", id_, state="failed", error_code=code, error=error, stats='{"a": 1e5000}', result="1e5000"
@@ -453,7 +458,7 @@ def test_texts_that_nobody_would_write(scene: Scene) -> None:
                     hand.place(table, 1_000_000, **wide)
         good += before_and_after(hand)
 
-    assert_readable(scene)
+    assert_readable(scene, [])
     worker, children = work(scene)
 
     scene.wait_state("succeeded", *fine)
@@ -463,7 +468,7 @@ def test_texts_that_nobody_would_write(scene: Scene) -> None:
     assert {scene.state(job_id) for job_id in elsewhere} == {"queued"}
     assert_readable(scene)
     assert quarantined(scene) == {}
-    assert scene.value("SELECT sum(n) FROM fencepost.daily") == 5
+    assert scene.value("SELECT sum(n) FROM fencepost.daily") == 3
 
 
 # --------------------------------------------------------------------------------------------------------------- places
@@ -509,7 +514,7 @@ def test_rows_in_no_place_in_two_and_of_nobody(scene: Scene) -> None:
         hand.put("full", ckey="full", at={"ckey": "full"})
         good += before_and_after(hand)
 
-    assert_readable(scene)
+    assert_readable(scene, [])
     worker, children = work(scene)
 
     eventually(lambda: scene.running() == 0, within=30)
@@ -551,7 +556,6 @@ def test_a_rescued_job_of_high_priority_is_the_next_claim(scene: Scene) -> None:
 def test_one_job_id_for_two_tasks(scene: Scene) -> None:
     """UNQ-7: a job_id names one job of the whole database: the second task is told that it is another's, never served."""
     with by_hand(scene) as hand:
-        good = before_and_after(hand, 2)
         hand.put("shared", "noop")
         first = hand.conn.execute("SELECT id FROM fencepost.job WHERE job_id = 'shared'").fetchone()
         enqueued = hand.conn.execute(
@@ -560,12 +564,8 @@ def test_one_job_id_for_two_tasks(scene: Scene) -> None:
         ).fetchall()
         with pytest.raises(psycopg.errors.UniqueViolation):
             hand.put("shared", "other")
-        good += ["good other", *before_and_after(hand, 2)]
-
-    worker, children = work(scene)
 
     assert first is not None
     assert [(answer, differs) for _, answer, differs in enqueued] == [("exists", True), ("created", False)]
     assert enqueued[0][0] == first[0]
-    assert_at_rest(scene, worker, children, [*good, "shared"])
-    assert scene.job("shared")["task"] == "noop"
+    assert (scene.job("shared")["task"], scene.job("good other")["task"]) == ("noop", "other")
