@@ -316,6 +316,21 @@ def test_a_signal_that_comes_with_the_greeting_loses_no_lease(scene: Scene) -> N
     assert_nobody_left(scene)
 
 
+@pytest.mark.spec("W3", "W7")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGQUIT])
+def test_a_worker_process_without_supervisor_ends_whatever_its_bodies_do(scene: Scene, number: signal.Signals) -> None:
+    """SIG-11, SIG-14: a thread that never returns keeps nobody alive when the supervisor is gone."""
+    worker = scene.worker(wrap=NO_CORE, shutdown_timeout=0.5)
+    scene.put("thread_sleep", seconds=600)
+    scene.wait("begin", "thread_sleep")
+
+    worker.may_end = True
+    os.kill(worker.pid, number)
+
+    assert_nobody_left(scene, within=0.5 + BOUND)
+    assert "Traceback" not in worker.logged()
+
+
 @pytest.mark.spec("W3", "W4")
 @pytest.mark.parametrize("how", ["stopped", "frozen"])
 def test_a_stop_is_bounded_whatever_bodies_and_database_do(own_scene: Scene, how: str) -> None:

@@ -187,8 +187,11 @@ def _verify(dsn: str, catalog: Any, settings: WorkerSettings) -> None:
 
 
 def _leave(code: int) -> None:
-    for number in copies.ENDINGS:
-        signal.signal(number, signal.SIG_IGN)
+    if (
+        threading.current_thread() is threading.main_thread()
+    ):  # an orphan leaves from another, which may not set handlers
+        for number in copies.ENDINGS:
+            signal.signal(number, signal.SIG_IGN)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
