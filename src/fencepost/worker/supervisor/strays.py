@@ -61,6 +61,8 @@ def collect(ours: Collection[int], dead_marks: Collection[str] = ()) -> int:
             with contextlib.suppress(OSError):
                 if os.waitpid(pid, os.WNOHANG)[0]:
                     ended += 1
+                elif dead_marks and _is_exiting(pid):  # its mark cannot be read any more, and its children come next
+                    left += 1
                 elif _mark_of(pid) in dead_marks:
                     log.warning("killed process %d, which a dead worker process had left behind", pid)
                     os.kill(pid, signal.SIGKILL)
@@ -76,6 +78,11 @@ def _children_of_us() -> list[int]:
         return [int(pid) for pid in Path(f"/proc/{me}/task/{me}/children").read_text().split()]
     except OSError:  # not Linux, or a kernel without this file
         return []
+
+
+def _is_exiting(pid: int) -> bool:
+    """Whether its memory is gone already; who lives with an empty environment still has a command line."""
+    return not Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def _mark_of(pid: int) -> str | None:
