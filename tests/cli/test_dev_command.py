@@ -69,6 +69,14 @@ def test_dev_keep_stop_logs_psql_reset(folder: Path) -> None:
     assert row == (None,)
 
 
+@pytest.mark.spec("A1")
+def test_dev_keep_with_a_schema_that_cannot_be_starts_nothing(folder: Path) -> None:
+    done = spawn("dev", "--keep", "--schema", "Bad Name", cwd=folder)
+
+    assert done.code == 2
+    assert spawn("dev", "status", cwd=folder).code == 1
+
+
 def test_dev_in_a_folder_that_cannot_be_used_is_code_5(tmp_path: Path) -> None:
     (tmp_path / ".fencepost").write_text("a file")
 

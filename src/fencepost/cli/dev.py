@@ -47,11 +47,14 @@ def dev(ctx: click.Context, *, keep: bool, schema: str, folder: Path, as_json: b
     """
     if ctx.invoked_subcommand is not None:
         return None
+    _check(schema)  # first: a name that cannot be a schema's starts no server
     server = _server(folder)
     stop = _stop_on_signals()
-    server.start(keep=keep)
+    server.start()
     try:
         _migrate(server.dsn(), schema)
+        if keep:
+            server.start(keep=True)  # only now: what cannot be used must not stay
         _announce(server, as_json, keep)
         if not keep:
             stop.wait()
@@ -153,6 +156,12 @@ def _server(folder: Path) -> EmbeddedServer:
     from fencepost.embedded.server import EmbeddedServer
 
     return EmbeddedServer(folder)
+
+
+def _check(schema: str) -> None:
+    from fencepost.app import App
+
+    App(schema=schema)
 
 
 def _migrate(dsn: str, schema: str) -> None:
