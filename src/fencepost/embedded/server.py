@@ -25,10 +25,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import psycopg
 from psycopg.conninfo import make_conninfo
 
-from fencepost.embedded import account, binaries, guardian, log
+from fencepost.embedded import account, binaries, guardian, link, log
 from fencepost.embedded.paths import PART, PORT, Layout
 from fencepost.errors import EmbeddedServerError
 from fencepost.sql.catalog import Catalog
@@ -147,7 +146,8 @@ class EmbeddedServer:
 
     def dsn(self, dbname: str = DATABASE) -> str:
         """The connection string, also before the first start. It holds no secret: the socket's folder is the lock."""
-        return make_conninfo(host=str(self.layout.socket_folder()), port=PORT, user=USER, dbname=dbname)
+        elsewhere = {"hostaddr": ""} if os.environ.get("PGHOSTADDR") else {}  # it would lead to another server
+        return make_conninfo(host=str(self.layout.socket_folder()), port=PORT, user=USER, dbname=dbname, **elsewhere)
 
     def status(self) -> ServerStatus:
         """What runs now; asks the system, starts nothing."""
@@ -378,17 +378,20 @@ class EmbeddedServer:
         if not self.layout.data.exists():
             return "no data folder"
         try:
-            with psycopg.connect(self.dsn("postgres"), connect_timeout=3, autocommit=True) as conn:
-                row = conn.execute(_SQL.statement("embedded/data_folder").encode()).fetchone()
+            row = link.ask(self.dsn("postgres"), _SQL.statement("embedded/data_folder"))
             ours = row is not None and Path(row[0]).samefile(self.layout.data)
-        except (psycopg.Error, OSError) as error:
-            return str(error).strip()
+        except (EmbeddedServerError, OSError) as error:
+            return str(error)
         return None if ours else "another server answers on this socket"
 
     def _make_database(self) -> None:
-        with psycopg.connect(self.dsn("postgres"), connect_timeout=10, autocommit=True) as conn:
-            if conn.execute(_SQL.statement("embedded/has_database").encode()).fetchone() == (False,):
-                conn.execute(_SQL.statement("embedded/create_database").encode())
+        try:
+            if link.ask(self.dsn("postgres"), _SQL.statement("embedded/has_database")) == [False]:
+                link.ask(self.dsn("postgres"), _SQL.statement("embedded/create_database"))
+        except EmbeddedServerError as error:
+            raise EmbeddedServerError(
+                f"The server in {self.layout.root} runs, but its database {DATABASE!r} cannot be made: {error}."
+            ) from error
 
 
 def _of_major(major: int, layout: Layout) -> binaries.Binaries:
