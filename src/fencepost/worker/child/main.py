@@ -15,6 +15,7 @@ import traceback
 from typing import Any
 
 from fencepost import logs
+from fencepost.domain.redact import Redactor
 from fencepost.errors import FencepostError, OutageError
 from fencepost.store import faults, schema
 from fencepost.store.connect import open_connection
@@ -49,6 +50,7 @@ class ChildProcess:
     def prepare(self) -> Runtime:
         """Import the app and look at the database. Raises what the hello must tell."""
         app = load(self._config["app"])
+        app.redactor.learn(*self._config["logs"].get("secrets", ()))  # a password of --dsn is none of the app's own
         if self._config["schema"]:
             from fencepost.sql.catalog import Catalog
 
@@ -198,7 +200,8 @@ def main() -> None:
     with os.fdopen(config_fd, "rb") as file:
         config = json.load(file)
     wanted = config["logs"]
-    logs.configure(json=bool(wanted.get("json")), level=wanted.get("level", "INFO"))
+    redactor = Redactor(secrets=wanted.get("secrets", ()))  # an app that cannot be imported has none for us
+    logs.configure(json=bool(wanted.get("json")), level=wanted.get("level", "INFO"), redactor=redactor)
     board = Board(board_fd, config["number"], config["entries"])
     board.enter(Phase.STARTING)
     child = ChildProcess(board, control, config)
@@ -210,7 +213,8 @@ def main() -> None:
         _leave(error.exit_code)
     except BaseException as error:
         log.exception("the app could not be imported")
-        message = f"the app {config['app']!r} could not be imported: {type(error).__name__}: {error}"[:500]
+        message = f"the app {config['app']!r} could not be imported: {type(error).__name__}: {error}"
+        message = redactor.text(message)[:500]
         _say_hello(hello, {"ok": False, "message": message, "exit_code": 2})
         _leave(2)
     logs.configure(json=bool(wanted.get("json")), level=wanted.get("level", "INFO"), redactor=runtime.app.redactor)
