@@ -1,9 +1,10 @@
 """Configuration from the environment. Nothing else in fencepost reads it.
 
     FENCEPOST_DSN           where the database is: postgresql://user@host/name or "host=... dbname=..."
-    FENCEPOST_DIRECT_DSN    the same past a transaction pooler, for LISTEN and index builds
+    FENCEPOST_DIRECT_DSN    the same past a transaction pooler, for migrations
     FENCEPOST_SCHEMA        the schema of fencepost's tables ("fencepost")
     FENCEPOST_APP           module:attribute of the App, for the commands
+    FENCEPOST_PG_BIN        folder of postgres and initdb for the embedded server (read by `fencepost.embedded.binaries`)
     FENCEPOST_QUEUES        "default" or "mail=8,reports=2": names with slots
     FENCEPOST_SLOTS, FENCEPOST_PROCESSES, FENCEPOST_HEARTBEAT_INTERVAL, FENCEPOST_HEARTBEAT_TTL,
     FENCEPOST_POLL_INTERVAL, FENCEPOST_SHUTDOWN_TIMEOUT, FENCEPOST_ON_OUTAGE, FENCEPOST_NOTIFY, FENCEPOST_FAIR    the
@@ -177,3 +178,22 @@ def passwords_of(dsn: str) -> set[str]:
         known = conninfo_to_dict(dsn)
         found |= {str(known[name]) for name in ("password", "sslpassword") if len(str(known.get(name) or "")) >= 6}
     return found
+
+
+def direct_dsn_of(dsn: str) -> str:
+    """The way past a transaction pooler to the database of ``dsn``; ``dsn`` itself without one.
+
+    FENCEPOST_DIRECT_DSN belongs to FENCEPOST_DSN. Where that is not set, it is believed to be meant for ``dsn`` if it
+    names the same database: with a DSN of one database, nothing may happen to another.
+    """
+    direct = _dsn("FENCEPOST_DIRECT_DSN", os.environ.get("FENCEPOST_DIRECT_DSN", "").strip() or None)
+    if direct is None:
+        return dsn
+    pooled = os.environ.get("FENCEPOST_DSN", "").strip()
+    belongs = pooled == dsn if pooled else _database(direct) == _database(dsn)
+    return direct if belongs else dsn
+
+
+def _database(dsn: str) -> Any:
+    known = conninfo_to_dict(dsn)
+    return known.get("dbname") or known.get("user")

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from fencepost.cli.main import COMMANDS, Session, _end, cli
 from fencepost.domain.job import NewJob
 from fencepost.errors import UsageError
 from fencepost.store import jobs
+from pooler import Pooler
 from waiting import eventually
 
 PASSWORD = "Tr0ub4dor-and-3"
@@ -142,6 +144,38 @@ def test_migrate_check_migrate_check(empty_database: Any) -> None:
     assert "up to date" in made.out
     assert isinstance(again.data, dict)
     assert after.data["current"] is True
+
+
+@pytest.fixture
+def pooled(empty_database: Any) -> Iterator[str]:
+    """The same database through a transaction pooler."""
+    pooler = Pooler(empty_database.dsn)
+    yield pooler.dsn
+    pooler.close()
+
+
+@pytest.mark.spec("A1", "A4")
+def test_migrate_goes_past_a_transaction_pooler_by_the_direct_dsn(empty_database: Any, pooled: str) -> None:
+    env = {"FENCEPOST_DSN": pooled, "FENCEPOST_DIRECT_DSN": empty_database.dsn}
+
+    refused = fencepost("migrate", env={"FENCEPOST_DSN": pooled})
+    made = fencepost("migrate", env=env)
+    check = fencepost("migrate", "--check", env=env)
+
+    assert "FENCEPOST_DIRECT_DSN" in refused.sentence
+    assert (made.code, check.code) == (0, 0), made.err + check.err
+
+
+def test_the_direct_dsn_of_one_database_is_not_used_for_another(scene: Scene, empty_database: Any, pooled: str) -> None:
+    other = {"FENCEPOST_DIRECT_DSN": scene.dsn}
+
+    by_name = fencepost("migrate", "--dsn", pooled, env=other)
+    by_variable = fencepost("migrate", "--dsn", empty_database.dsn, env=other | {"FENCEPOST_DSN": pooled})
+    same = fencepost("migrate", "--dsn", pooled, env={"FENCEPOST_DIRECT_DSN": empty_database.dsn})
+
+    assert "transaction pooler" in by_name.sentence
+    assert (by_variable.code, same.code) == (0, 0), by_variable.err + same.err
+    assert fencepost("status", "--dsn", empty_database.dsn).code == 0
 
 
 def test_migrate_sql_prints_what_psql_can_run_and_touches_nothing() -> None:

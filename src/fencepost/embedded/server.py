@@ -61,7 +61,7 @@ class EmbeddedServer:
 
     Args:
         root: the folder; created when missing. One server a folder, shared by every program that names it.
-        bindir: the folder of ``postgres`` and ``initdb``; found by itself when not given.
+        bindir: the folder of ``postgres`` and ``initdb``; FENCEPOST_PG_BIN, or found by itself, when not given.
         settings: more PostgreSQL settings. Those of the program that starts the server hold; later users share it.
 
     A forked child shares its parent's use of the server (the lock belongs to both): the server lives until both are
@@ -266,11 +266,12 @@ class EmbeddedServer:
     def _programs(self) -> binaries.Binaries:
         """The programs for this folder: of the major version that made its data."""
         made_by = self.layout.made_by()
+        bindir = self._bindir if self._bindir is not None else binaries.chosen()
         if made_by is None:
-            return binaries.find(self._bindir)
-        if self._bindir is None:
+            return binaries.find(bindir)
+        if bindir is None:
             return _of_major(made_by, self.layout)
-        given = binaries.find(self._bindir)
+        given = binaries.find(bindir)
         if given.major != made_by:
             raise EmbeddedServerError(_other_version(self.layout, made_by, f"{given.bindir} holds {given.version}"))
         return given
