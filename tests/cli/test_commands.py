@@ -324,6 +324,17 @@ def test_an_app_that_is_none_is_a_sentence(app: str, sentence: str, tmp_path: Pa
     assert sentence in done.sentence
 
 
+@pytest.mark.spec("A1")
+@pytest.mark.parametrize("words", [("status",), ("migrate", "--check"), ("migrate",)], ids=" ".join)
+def test_a_module_that_ends_the_program_is_wrong_use_and_no_success(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "over.py").write_text("import sys\nsys.exit(0)\n", encoding="utf-8")
+
+    done = spawn(*words, "--app", "over:app", cwd=tmp_path)
+
+    assert done.code == exits.USAGE
+    assert "'over:app' cannot be imported: its module ends the program" in done.sentence
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -112,4 +112,8 @@ def load_app(path: str) -> App:
 
     if path.count(":") != 1 or not path.partition(":")[2].isidentifier():
         raise UsageError(f"the app must be MODULE:APP, such as shop.jobs:app, not {path!r}")
-    return load(path)
+    try:
+        return load(path)
+    except SystemExit as error:  # its code is not ours: a 0 would say that the command has been done
+        message = f"the app {path!r} cannot be imported: its module ends the program (SystemExit: {error.code})"
+        raise UsageError(message) from error
