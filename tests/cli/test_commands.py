@@ -335,6 +335,33 @@ def test_a_module_that_ends_the_program_is_wrong_use_and_no_success(tmp_path: Pa
     assert "'over:app' cannot be imported: its module ends the program" in done.sentence
 
 
+IN_JOBS = """
+import fencepost
+app = fencepost.App({dsn!r}, schema="jobs")
+"""
+
+
+@pytest.mark.spec("A1")
+def test_commands_look_at_the_schema_of_the_app_wherever_the_database_is(empty_database: Any, tmp_path: Path) -> None:
+    dsn = empty_database.dsn
+    (tmp_path / "shop.py").write_text(IN_JOBS.format(dsn=AWAY), encoding="utf-8")
+    (tmp_path / "nowhere.py").write_text(IN_JOBS.format(dsn=None), encoding="utf-8")
+
+    def checked(*words: str, **env: str) -> Any:
+        done = spawn("migrate", "--check", "--json", *words, cwd=tmp_path, env=env)
+        return json.loads(done.out)["schema"], done.code
+
+    made = spawn("migrate", "--app", "shop:app", "--dsn", dsn, cwd=tmp_path)
+
+    assert (made.code, "schema jobs is up to date" in made.out) == (0, True), made.err
+    assert checked(FENCEPOST_APP="shop:app", FENCEPOST_DSN=dsn) == ("jobs", 0)
+    assert checked("--dsn", dsn, FENCEPOST_APP="shop:app") == ("jobs", 0)
+    assert checked("--app", "nowhere:app", FENCEPOST_DSN=dsn) == ("jobs", 0)
+    assert checked("--schema", "other", FENCEPOST_APP="shop:app", FENCEPOST_DSN=dsn) == ("other", exits.SCHEMA)
+    assert checked(FENCEPOST_APP="gone:app", FENCEPOST_SCHEMA="jobs", FENCEPOST_DSN=dsn) == ("jobs", 0)
+    assert spawn("migrate", "--sql", "--json", "--app", "shop:app", cwd=tmp_path).data["schema"] == "jobs"
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
