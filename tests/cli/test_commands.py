@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -360,6 +361,49 @@ def test_commands_look_at_the_schema_of_the_app_wherever_the_database_is(empty_d
     assert checked("--schema", "other", FENCEPOST_APP="shop:app", FENCEPOST_DSN=dsn) == ("other", exits.SCHEMA)
     assert checked(FENCEPOST_APP="gone:app", FENCEPOST_SCHEMA="jobs", FENCEPOST_DSN=dsn) == ("jobs", 0)
     assert spawn("migrate", "--sql", "--json", "--app", "shop:app", cwd=tmp_path).data["schema"] == "jobs"
+
+
+@pytest.mark.spec("A1")
+@pytest.mark.parametrize("words", [(), ("jobs",), ("queues",)], ids=["bare", "jobs", "queues"])
+def test_help_without_being_asked_is_readable(words: tuple[str, ...]) -> None:
+    done = fencepost(*words)
+
+    assert done.code == exits.USAGE
+    assert done.err.startswith("Usage: fencepost")
+    assert len(done.err.splitlines()) > 5
+
+
+@pytest.mark.spec("A1")
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_change_no_exit_code(scene: Scene, closed: str) -> None:
+    good = f"{sys.executable} -m fencepost status --dsn {shlex.quote(scene.dsn)} {closed}"
+    bad = f"{sys.executable} -m fencepost status --dsn nonsense {closed}"
+
+    done, failed = (
+        subprocess.run(["sh", "-c", line], env=environment(), capture_output=True, text=True, check=False)
+        for line in (good, bad)
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert failed.returncode == exits.USAGE
+    assert "Traceback" not in failed.stderr
+
+
+@pytest.mark.spec("A1")
+@pytest.mark.parametrize("words", every_command(), ids=" ".join)
+def test_every_command_takes_json(words: tuple[str, ...]) -> None:
+    if words in {("dev", "psql"), ("jobs",), ("queues",)}:
+        return  # another program's output; groups
+    done = CliRunner().invoke(cli, [*words, "--help"], obj=Session())
+
+    assert "--json" in done.output
+
+
+def test_a_leaders_interval_of_nothing_is_refused(scene: Scene) -> None:
+    done = fencepost("leader", "--heartbeat-interval", "0", "--dsn", scene.dsn)
+
+    assert done.code == exits.USAGE
+    assert "heartbeat_interval must be more than 0 seconds" in done.sentence
 
 
 @pytest.mark.parametrize(

@@ -199,3 +199,20 @@ def test_an_app_that_cannot_be_imported_tells_no_secret(shop: Path, scene: Scene
     assert done.code == exits.USAGE
     assert done.err.count("no vault for [redacted]") >= 2
     assert PLUM not in done.err
+
+
+@pytest.mark.spec("W4")
+def test_a_worker_says_at_once_that_the_database_is_away(shop: Path) -> None:
+    away = "postgresql://127.0.0.1:9/shop?connect_timeout=2"
+    with (shop / "log").open("w") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "fencepost", "worker", "shop:app", "--dsn", away],
+            cwd=shop, env=environment(FENCEPOST_DSN=away), stderr=log,
+        )  # fmt: skip
+    try:
+        eventually(lambda: "the database is away" in (shop / "log").read_text(), within=15)
+        assert child.poll() is None
+        assert (shop / "log").read_text().count("the database is away") == 1
+    finally:
+        child.kill()
+        child.wait()

@@ -172,6 +172,7 @@ def _show(runtime: Runtime) -> None:
 def _verify(dsn: str, catalog: Any, settings: WorkerSettings) -> None:
     """The schema must fit. An outage at the start is waited out; everything else ends the start."""
     ends = time.monotonic() + _CONNECT_TRIES_S
+    told = False
     while True:
         try:
             with open_connection(dsn, name="start", deadline_s=max(2.0, settings.call_deadline)) as conn:
@@ -180,6 +181,9 @@ def _verify(dsn: str, catalog: Any, settings: WorkerSettings) -> None:
         except Exception as error:
             if not faults.is_transient(error) or time.monotonic() > ends:
                 raise faults.translate(error) from error
+            if not told:
+                told = True
+                log.warning("the database is away (%s): trying for %.0f s", faults.explain(error), _CONNECT_TRIES_S)
             time.sleep(0.5)
 
 
