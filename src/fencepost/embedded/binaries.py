@@ -55,6 +55,11 @@ def tool_environment() -> dict[str, str]:
     return clean | {"LC_ALL": "C"}
 
 
+def libpq_variables() -> frozenset[str]:
+    """The names of the variables that would bend connections of this process."""
+    return frozenset(name for name in os.environ if name.startswith("PG"))
+
+
 def chosen() -> str | None:
     """The folder that FENCEPOST_PG_BIN names; nothing else is looked at then."""
     return os.environ.get("FENCEPOST_PG_BIN", "").strip() or None

@@ -9,7 +9,6 @@ process without them asks instead.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 import psycopg
 
-from fencepost.embedded.binaries import tool_environment
+from fencepost.embedded.binaries import libpq_variables, tool_environment
 from fencepost.errors import EmbeddedServerError
 
 _CONNECT_S = 3
@@ -41,7 +40,7 @@ def ask(dsn: str, statement: str) -> list[Any] | None:
         EmbeddedServerError: with what libpq or the server said, in one line.
     """
     try:
-        if any(name.startswith("PG") for name in os.environ):
+        if libpq_variables():
             return _apart(dsn, statement)
         return here(dsn, statement)
     except (psycopg.Error, OSError) as error:

@@ -146,7 +146,9 @@ class EmbeddedServer:
 
     def dsn(self, dbname: str = DATABASE) -> str:
         """The connection string, also before the first start. It holds no secret: the socket's folder is the lock."""
-        elsewhere = {"hostaddr": ""} if os.environ.get("PGHOSTADDR") else {}  # it would lead to another server
+        elsewhere = (
+            {"hostaddr": ""} if "PGHOSTADDR" in binaries.libpq_variables() else {}
+        )  # it would lead to another server
         return make_conninfo(host=str(self.layout.socket_folder()), port=PORT, user=USER, dbname=dbname, **elsewhere)
 
     def status(self) -> ServerStatus:
