@@ -186,8 +186,12 @@ class App:
         return self._home is not None or self._dsn is not None
 
     def migrate(self, progress: Callable[[str], None] | None = None) -> store_schema.MigrateReport:
-        """Bring the schema up to date; safe by two at once, and again after a crash. ``progress`` hears each step."""
-        return store_schema.migrate(self.dsn, self.catalog, progress=progress)
+        """Bring the schema up to date; safe by two at once, and again after a crash. ``progress`` hears each step.
+
+        Past a transaction pooler by FENCEPOST_DIRECT_DSN (see `fencepost.config`).
+        """
+        dsn = self.dsn if self._home is not None else config.direct_dsn_of(self.dsn)
+        return store_schema.migrate(dsn, self.catalog, progress=progress)
 
     def check_schema(self) -> store_schema.SchemaReport:
         """How the database's schema compares with this program's; changes nothing.

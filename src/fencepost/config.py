@@ -1,9 +1,10 @@
 """Configuration from the environment. Nothing else in fencepost reads it.
 
     FENCEPOST_DSN           where the database is: postgresql://user@host/name or "host=... dbname=..."
-    FENCEPOST_DIRECT_DSN    the same past a transaction pooler, for LISTEN and index builds
+    FENCEPOST_DIRECT_DSN    the same past a transaction pooler, for migrations
     FENCEPOST_SCHEMA        the schema of fencepost's tables ("fencepost")
     FENCEPOST_APP           module:attribute of the App, for the commands
+    FENCEPOST_PG_BIN        folder of postgres and initdb for the embedded server (read by `fencepost.embedded.binaries`)
     FENCEPOST_QUEUES        "default" or "mail=8,reports=2": names with slots
     FENCEPOST_SLOTS, FENCEPOST_PROCESSES, FENCEPOST_HEARTBEAT_INTERVAL, FENCEPOST_HEARTBEAT_TTL,
     FENCEPOST_POLL_INTERVAL, FENCEPOST_SHUTDOWN_TIMEOUT, FENCEPOST_ON_OUTAGE, FENCEPOST_NOTIFY, FENCEPOST_FAIR    the
@@ -14,8 +15,8 @@ Arguments of a call and flags of a command come before the environment. An empty
 
 from __future__ import annotations
 
+import contextlib
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,12 +25,9 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from fencepost.domain.durations import seconds
+from fencepost.domain.redact_live import passwords_in, secrets_in
 from fencepost.errors import UsageError
 
-_SECRET_NAME = re.compile(
-    r"(?i)(secret|token|password|passwd|passphrase|api_?key|private_?key|credential|_pw$|_pwd$|pgpassword)"
-)
-_SECRET_LENGTH = 6  # shorter ones ("true", "1") would blot out half of every log
 _YES, _NO = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
 
 
@@ -64,7 +62,7 @@ def from_env(environ: Mapping[str, str] | None = None) -> Config:
             for option, read in WORKER_OPTIONS.items()
             if f"FENCEPOST_{option.upper()}" in found
         },
-        secrets=_secrets(found),
+        secrets=secrets_in(found),
     )
 
 
@@ -88,12 +86,24 @@ def check_dsn(where: str, dsn: str) -> str:
             f'{where} is no PostgreSQL connection string; write postgresql://user@host/name or "host=... dbname=..."'
         )
         raise UsageError(message) from None
+    if _has_bare_at(dsn):  # libpq takes half of the password for the host or the database, and would show it
+        raise UsageError(f"{where} cannot be read for sure: percent-encode its password (@ is %40, / is %2F)")
     for port in str(known.get("port") or "").split(","):
         if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
             raise UsageError(
                 f"{where} has a port that is no number from 1 to 65535"
             )  # not shown: it may be half a password
     return dsn
+
+
+def _has_bare_at(dsn: str) -> bool:
+    """Is there an ``@`` after the one that libpq ends the password with, or a slash before it?"""
+    _, scheme, rest = dsn.partition("://")
+    if not scheme or not dsn.startswith("postgres"):
+        return False
+    authority, _, path = rest.partition("/")
+    host = authority.partition("@")[2] or authority
+    return "@" in host.partition("?")[0] or "@" in ("" if "?" in host else path.partition("?")[0])
 
 
 def _dsn(variable: str, value: str | None) -> str | None:
@@ -158,22 +168,32 @@ WORKER_OPTIONS: dict[str, Callable[[str], Any]] = {
 
 def secrets_of_env() -> tuple[str, ...]:
     """Values of this process's environment that must never be stored or logged."""
-    return _secrets(os.environ)
+    return secrets_in(os.environ)
 
 
-def _secrets(found: Mapping[str, str]) -> tuple[str, ...]:
-    """Values that must never be stored or logged: what the names say is secret, and every password inside a DSN."""
-    secrets = {value for name, value in found.items() if _SECRET_NAME.search(name) and len(value) >= _SECRET_LENGTH}
-    for value in found.values():
-        if "://" in value or "password=" in value:
-            secrets.update(passwords_of(value))
-    return tuple(sorted(secrets))
+def passwords_of(dsn: str) -> set[str]:
+    """The passwords inside a DSN, as libpq reads them and as they are written, if long enough to be searched for."""
+    found = passwords_in(dsn)
+    with contextlib.suppress(ProgrammingError):
+        known = conninfo_to_dict(dsn)
+        found |= {str(known[name]) for name in ("password", "sslpassword") if len(str(known.get(name) or "")) >= 6}
+    return found
 
 
-def passwords_of(value: str) -> set[str]:
-    """The password inside a DSN, if it has one that is long enough to be searched for."""
-    try:
-        password = conninfo_to_dict(value).get("password")
-    except ProgrammingError:
-        return set()
-    return {str(password)} if password and len(str(password)) >= _SECRET_LENGTH else set()
+def direct_dsn_of(dsn: str) -> str:
+    """The way past a transaction pooler to the database of ``dsn``; ``dsn`` itself without one.
+
+    FENCEPOST_DIRECT_DSN belongs to FENCEPOST_DSN. Where that is not set, it is believed to be meant for ``dsn`` if it
+    names the same database: with a DSN of one database, nothing may happen to another.
+    """
+    direct = _dsn("FENCEPOST_DIRECT_DSN", os.environ.get("FENCEPOST_DIRECT_DSN", "").strip() or None)
+    if direct is None:
+        return dsn
+    pooled = os.environ.get("FENCEPOST_DSN", "").strip()
+    belongs = pooled == dsn if pooled else _database(direct) == _database(dsn)
+    return direct if belongs else dsn
+
+
+def _database(dsn: str) -> Any:
+    known = conninfo_to_dict(dsn)
+    return known.get("dbname") or known.get("user")

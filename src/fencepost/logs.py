@@ -21,6 +21,7 @@ from contextvars import ContextVar, Token
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol, TextIO
 
+from fencepost.domain.limits import NOTE_CHARS
 from fencepost.domain.redact import Redactor
 from fencepost.errors import UsageError
 
@@ -71,8 +72,10 @@ class RedactingFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Redact the record; always True."""
         record.msg, record.args = _message(record, self._redactor), None
-        if record.exc_info and not record.exc_text:
+        if record.exc_info or record.exc_text:  # also the text that an earlier handler's formatter has left
             record.exc_text = _traceback(record, self._redactor)
+        if record.stack_info:
+            record.stack_info = _stack(record, self._redactor)
         for name, value in _extras(record).items():
             setattr(record, name, _safe_value(value, self._redactor, name))
         fields = job_fields.get()
@@ -267,12 +270,15 @@ def _safe_value(value: Any, redactor: Redactor, name: str) -> Any:
 
 def _head(text: str, redactor: Redactor) -> str:
     """The beginning; masked before it is cut, so that no half of a secret is left at the cut."""
-    return redactor.text(text[: 2 * _LIMIT])[:_LIMIT]
+    return redactor.text(text)[:_LIMIT]
 
 
 def _tail(text: str, redactor: Redactor) -> str:
-    """The end; of a traceback it says most."""
-    return redactor.text(text[-2 * _LIMIT :])[-_LIMIT:]
+    """The end; of a traceback it says most. Where it is more than a redactor looks at, from a whole line or word on."""
+    end = text[-NOTE_CHARS:]
+    if len(end) < len(text):
+        end = end.partition("\n")[2] or end.partition(" ")[2]
+    return redactor.text(end)[-_LIMIT:]
 
 
 def _plain(value: Any) -> str:

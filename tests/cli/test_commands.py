@@ -6,9 +6,11 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from fencepost.cli.main import COMMANDS, Session, _end, cli
 from fencepost.domain.job import NewJob
 from fencepost.errors import UsageError
 from fencepost.store import jobs
+from pooler import Pooler
 from waiting import eventually
 
 PASSWORD = "Tr0ub4dor-and-3"
@@ -142,6 +145,38 @@ def test_migrate_check_migrate_check(empty_database: Any) -> None:
     assert "up to date" in made.out
     assert isinstance(again.data, dict)
     assert after.data["current"] is True
+
+
+@pytest.fixture
+def pooled(empty_database: Any) -> Iterator[str]:
+    """The same database through a transaction pooler."""
+    pooler = Pooler(empty_database.dsn)
+    yield pooler.dsn
+    pooler.close()
+
+
+@pytest.mark.spec("A1", "A4")
+def test_migrate_goes_past_a_transaction_pooler_by_the_direct_dsn(empty_database: Any, pooled: str) -> None:
+    env = {"FENCEPOST_DSN": pooled, "FENCEPOST_DIRECT_DSN": empty_database.dsn}
+
+    refused = fencepost("migrate", env={"FENCEPOST_DSN": pooled})
+    made = fencepost("migrate", env=env)
+    check = fencepost("migrate", "--check", env=env)
+
+    assert "FENCEPOST_DIRECT_DSN" in refused.sentence
+    assert (made.code, check.code) == (0, 0), made.err + check.err
+
+
+def test_the_direct_dsn_of_one_database_is_not_used_for_another(scene: Scene, empty_database: Any, pooled: str) -> None:
+    other = {"FENCEPOST_DIRECT_DSN": scene.dsn}
+
+    by_name = fencepost("migrate", "--dsn", pooled, env=other)
+    by_variable = fencepost("migrate", "--dsn", empty_database.dsn, env=other | {"FENCEPOST_DSN": pooled})
+    same = fencepost("migrate", "--dsn", pooled, env={"FENCEPOST_DIRECT_DSN": empty_database.dsn})
+
+    assert "transaction pooler" in by_name.sentence
+    assert (by_variable.code, same.code) == (0, 0), by_variable.err + same.err
+    assert fencepost("status", "--dsn", empty_database.dsn).code == 0
 
 
 def test_migrate_sql_prints_what_psql_can_run_and_touches_nothing() -> None:
@@ -288,6 +323,87 @@ def test_an_app_that_is_none_is_a_sentence(app: str, sentence: str, tmp_path: Pa
 
     assert done.code == exits.USAGE
     assert sentence in done.sentence
+
+
+@pytest.mark.spec("A1")
+@pytest.mark.parametrize("words", [("status",), ("migrate", "--check"), ("migrate",)], ids=" ".join)
+def test_a_module_that_ends_the_program_is_wrong_use_and_no_success(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "over.py").write_text("import sys\nsys.exit(0)\n", encoding="utf-8")
+
+    done = spawn(*words, "--app", "over:app", cwd=tmp_path)
+
+    assert done.code == exits.USAGE
+    assert "'over:app' cannot be imported: its module ends the program" in done.sentence
+
+
+IN_JOBS = """
+import fencepost
+app = fencepost.App({dsn!r}, schema="jobs")
+"""
+
+
+@pytest.mark.spec("A1")
+def test_commands_look_at_the_schema_of_the_app_wherever_the_database_is(empty_database: Any, tmp_path: Path) -> None:
+    dsn = empty_database.dsn
+    (tmp_path / "shop.py").write_text(IN_JOBS.format(dsn=AWAY), encoding="utf-8")
+    (tmp_path / "nowhere.py").write_text(IN_JOBS.format(dsn=None), encoding="utf-8")
+
+    def checked(*words: str, **env: str) -> Any:
+        done = spawn("migrate", "--check", "--json", *words, cwd=tmp_path, env=env)
+        return json.loads(done.out)["schema"], done.code
+
+    made = spawn("migrate", "--app", "shop:app", "--dsn", dsn, cwd=tmp_path)
+
+    assert (made.code, "schema jobs is up to date" in made.out) == (0, True), made.err
+    assert checked(FENCEPOST_APP="shop:app", FENCEPOST_DSN=dsn) == ("jobs", 0)
+    assert checked("--dsn", dsn, FENCEPOST_APP="shop:app") == ("jobs", 0)
+    assert checked("--app", "nowhere:app", FENCEPOST_DSN=dsn) == ("jobs", 0)
+    assert checked("--schema", "other", FENCEPOST_APP="shop:app", FENCEPOST_DSN=dsn) == ("other", exits.SCHEMA)
+    assert checked(FENCEPOST_APP="gone:app", FENCEPOST_SCHEMA="jobs", FENCEPOST_DSN=dsn) == ("jobs", 0)
+    assert spawn("migrate", "--sql", "--json", "--app", "shop:app", cwd=tmp_path).data["schema"] == "jobs"
+
+
+@pytest.mark.spec("A1")
+@pytest.mark.parametrize("words", [(), ("jobs",), ("queues",)], ids=["bare", "jobs", "queues"])
+def test_help_without_being_asked_is_readable(words: tuple[str, ...]) -> None:
+    done = fencepost(*words)
+
+    assert done.code == exits.USAGE
+    assert done.err.startswith("Usage: fencepost")
+    assert len(done.err.splitlines()) > 5
+
+
+@pytest.mark.spec("A1")
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_change_no_exit_code(scene: Scene, closed: str) -> None:
+    good = f"{sys.executable} -m fencepost status --dsn {shlex.quote(scene.dsn)} {closed}"
+    bad = f"{sys.executable} -m fencepost status --dsn nonsense {closed}"
+
+    done, failed = (
+        subprocess.run(["sh", "-c", line], env=environment(), capture_output=True, text=True, check=False)
+        for line in (good, bad)
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert failed.returncode == exits.USAGE
+    assert "Traceback" not in failed.stderr
+
+
+@pytest.mark.spec("A1")
+@pytest.mark.parametrize("words", every_command(), ids=" ".join)
+def test_every_command_takes_json(words: tuple[str, ...]) -> None:
+    if words in {("dev", "psql"), ("jobs",), ("queues",)}:
+        return  # another program's output; groups
+    done = CliRunner().invoke(cli, [*words, "--help"], obj=Session())
+
+    assert "--json" in done.output
+
+
+def test_a_leaders_interval_of_nothing_is_refused(scene: Scene) -> None:
+    done = fencepost("leader", "--heartbeat-interval", "0", "--dsn", scene.dsn)
+
+    assert done.code == exits.USAGE
+    assert "heartbeat_interval must be more than 0 seconds" in done.sentence
 
 
 @pytest.mark.parametrize(

@@ -206,3 +206,20 @@ def test_wrong_use_is_code_2_and_one_sentence(words: tuple[str, ...], sentence: 
 
     assert done.code == 2
     assert sentence in done.sentence
+
+
+@pytest.mark.spec("K1", "A1")
+def test_show_masks_the_secrets_of_payload_and_reason(scene: Scene) -> None:
+    payload = '{"user": "ada", "password": "hunter2hunter", "note": "use live-Key-0815"}'
+    scene.ask("select fencepost.enqueue('login', %s::jsonb, 'login:1')", payload)
+    env = {"FENCEPOST_DSN": scene.dsn, "SHOP_KEY": "live-Key-0815"}
+    fencepost("jobs", "cancel", "login:1", "--reason", "leaked live-Key-0815", env=env)
+
+    shown = fencepost("jobs", "show", "login:1", env=env)
+    data = fencepost("jobs", "show", "login:1", "--json", env=env)
+
+    for out in (shown.out, data.out):
+        assert "hunter2hunter" not in out
+        assert "live-Key-0815" not in out
+    assert "leaked [redacted]" in shown.out
+    assert data.data["payload"] == {"user": "ada", "password": "[redacted]", "note": "use [redacted]"}

@@ -132,6 +132,42 @@ def test_the_filter_redacts_for_the_handlers_of_others(job: None) -> None:
     assert "Traceback" in stream.getvalue()
 
 
+@pytest.mark.spec("K1")
+def test_the_filter_redacts_what_an_earlier_handler_has_formatted(job: None) -> None:
+    stream = io.StringIO()
+    theirs = logging.StreamHandler(stream)
+    theirs.addFilter(logs.RedactingFilter(Redactor(secrets=(SECRET,))))
+    logger = logging.Logger("theirs")  # noqa: LOG001 - apart from every other logger
+    logger.addHandler(logging.StreamHandler(io.StringIO()))
+    logger.addHandler(theirs)
+
+    try:
+        raise ValueError(SECRET)
+    except ValueError:
+        logger.exception("failed", stack_info=True)
+    logger.handle(logging.makeLogRecord({"levelno": 40, "msg": "moved", "stack_info": f"stack of {SECRET}"}))
+
+    assert "Traceback" in stream.getvalue()
+    assert "stack of" in stream.getvalue()
+    assert SECRET not in stream.getvalue()
+
+
+@pytest.mark.spec("K1")
+@pytest.mark.parametrize("kind", ["terminal", "as_json"])
+def test_no_half_of_a_secret_is_left_where_masking_makes_a_text_short(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    out: Output = request.getfixturevalue(kind)
+    long = 'password="' + "x" * 30_000 + '" '
+    head = (long + "y" * (32_768 - len(long) - 8))[: 32_768 - 8] + " " + SECRET
+    tail = SECRET + " " + "y" * 2_000 + " " + long + "z" * (32_768 - len(long) - 2_002 - len(SECRET) + 7)
+
+    out.logger.info(head)
+    out.logger.handle(logging.makeLogRecord({"levelno": 40, "msg": "ended", "exc_text": tail}))
+
+    assert not any(SECRET[at : at + 6] in out.text for at in range(len(SECRET) - 5))
+
+
 def test_a_payload_cannot_forge_a_line_or_paint_the_terminal(terminal: Output) -> None:
     terminal.logger.info("name: %s", "x\n12:00:00.000 ERROR root: forged \x1b[31m", extra={"tag": "a\nb"})
 

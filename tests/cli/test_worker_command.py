@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from cli.shell import environment, fencepost, spawn
 from duty.scene import Scene
@@ -158,3 +159,60 @@ def test_every_worker_option_is_a_flag_and_a_variable() -> None:
     assert options <= flags
     assert options == set(WORKER_OPTIONS)
     assert all(f"FENCEPOST_{option.upper()}" in shown for option in options)
+
+
+PLUM = "zwickau77plum"
+
+LOGIN = """
+import fencepost
+
+app = fencepost.App()
+
+@app.task("login", retry=fencepost.RetryPolicy(max_attempts=1))
+async def login() -> None:
+    raise RuntimeError("login refused for zwickau77" + "plum")
+"""
+
+
+@pytest.mark.spec("K1")
+def test_the_password_of_the_flag_is_neither_stored_nor_logged(shop: Path, scene: Scene) -> None:
+    (shop / "shop.py").write_text(LOGIN, encoding="utf-8")
+    enqueue(scene, "login", "{}", "login:1")
+    dsn = make_conninfo(scene.dsn, password=PLUM)
+
+    with running(shop, scene, "--log-json", "--dsn", dsn) as child:
+        eventually(lambda: scene.states() == {"login:1": "failed"}, within=30)
+        entries = stopped(child, shop)
+
+    (error,) = scene.ask("select error from fencepost.outcome")[0]
+    assert "login refused for [redacted]" in error
+    assert PLUM not in json.dumps(entries)
+
+
+@pytest.mark.spec("K1")
+def test_an_app_that_cannot_be_imported_tells_no_secret(shop: Path, scene: Scene) -> None:
+    (shop / "shop.py").write_text("import os\nraise RuntimeError('no vault for ' + os.environ['VAULT_TOKEN'])\n")
+
+    env = {"FENCEPOST_DSN": scene.dsn, "VAULT_TOKEN": PLUM, "FENCEPOST_TRACEBACK": "1"}
+    done = spawn("worker", "shop:app", cwd=shop, env=env)
+
+    assert done.code == exits.USAGE
+    assert done.err.count("no vault for [redacted]") >= 2
+    assert PLUM not in done.err
+
+
+@pytest.mark.spec("W4")
+def test_a_worker_says_at_once_that_the_database_is_away(shop: Path) -> None:
+    away = "postgresql://127.0.0.1:9/shop?connect_timeout=2"
+    with (shop / "log").open("w") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "fencepost", "worker", "shop:app", "--dsn", away],
+            cwd=shop, env=environment(FENCEPOST_DSN=away), stderr=log,
+        )  # fmt: skip
+    try:
+        eventually(lambda: "the database is away" in (shop / "log").read_text(), within=15)
+        assert child.poll() is None
+        assert (shop / "log").read_text().count("the database is away") == 1
+    finally:
+        child.kill()
+        child.wait()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.embedded import binaries
+from fencepost.embedded.server import EmbeddedServer
 from fencepost.errors import EmbeddedServerError, UsageError
 
 
@@ -84,6 +85,25 @@ def test_a_given_folder_wins_and_is_checked(tmp_path: Path) -> None:
         binaries.find(old)
     with pytest.raises(UsageError, match="no postgres and initdb that run are there"):
         binaries.find(tmp_path / "nowhere")
+
+
+@pytest.mark.spec("A1")
+def test_the_folder_of_the_variable_is_the_only_one_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FENCEPOST_PG_BIN", str(pretend(tmp_path / "chosen", "14.2")))
+    assert binaries.find().version == "14.2"
+    assert binaries.find(pretend(tmp_path / "given", "15.1")).version == "15.1"
+
+    monkeypatch.setenv("FENCEPOST_PG_BIN", str(tmp_path / "nowhere"))
+    for root in (tmp_path / "new", made_by_15(tmp_path / "old")):
+        with pytest.raises(UsageError, match="FENCEPOST_PG_BIN"):
+            EmbeddedServer(root).start()
+
+
+def made_by_15(root: Path) -> Path:
+    (root / "data").mkdir(parents=True)
+    (root / "start.lock").touch()
+    (root / "data" / "PG_VERSION").write_text("15\n")
+    return root
 
 
 def test_one_that_hangs_or_is_no_program_is_passed_over(tmp_path: Path) -> None:

@@ -301,6 +301,50 @@ def test_variables_of_another_server_change_nothing(used_root: Path) -> None:
         assert user.server_pid() == EmbeddedServer(used_root).status().pid
 
 
+@pytest.mark.spec("A1")
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        {"PGHOSTADDR": "127.0.0.1", "PGTARGETSESSIONATTRS": "standby", "PGCHANNELBINDING": "require"},
+        {"PGSERVICE": "nosuch", "PGSSLMODE": "nonsense", "PGREQUIREAUTH": "scram-sha-256"},
+        {"PGOPTIONS": "-c default_transaction_read_only=on", "PGTZ": "Nowhere/Never"},
+    ],
+    ids=" ".join,
+)
+def test_variables_of_another_connection_change_nothing(
+    used_root: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: dict[str, str]
+) -> None:
+    for name, value in elsewhere.items():
+        monkeypatch.setenv(name, value)
+
+    server = EmbeddedServer(used_root).start(timeout_s=30)
+
+    for name in elsewhere:
+        monkeypatch.delenv(name)
+    with psycopg.connect(server.dsn()) as conn:
+        assert conn.execute("select current_database()").fetchone() == ("fencepost",)
+    server.release()
+    eventually(lambda: not runs(used_root))
+
+
+def test_an_address_of_another_server_is_not_followed(used_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGHOSTADDR", "127.0.0.1")
+
+    with EmbeddedServer(used_root) as server, psycopg.connect(server.dsn()) as conn:
+        row = conn.execute("show data_directory").fetchone()
+
+    assert row is not None
+    assert Path(row[0]).samefile(used_root / "data")
+
+
+def test_a_server_that_refuses_its_database_is_one_sentence(root: Path) -> None:
+    with (
+        pytest.raises(EmbeddedServerError, match="cannot be made: .*read-only transaction"),
+        EmbeddedServer(root, settings={"default_transaction_read_only": "on"}) as server,
+    ):
+        server.release()
+
+
 def test_programs_with_different_temporary_folders_share_a_server_with_a_long_path(
     room: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import signal
 import subprocess
@@ -47,11 +48,14 @@ def dev(ctx: click.Context, *, keep: bool, schema: str, folder: Path, as_json: b
     """
     if ctx.invoked_subcommand is not None:
         return None
+    _check(schema)  # first: a name that cannot be a schema's starts no server
     server = _server(folder)
     stop = _stop_on_signals()
-    server.start(keep=keep)
+    server.start()
     try:
         _migrate(server.dsn(), schema)
+        if keep:
+            server.start(keep=True)  # only now: what cannot be used must not stay
         _announce(server, as_json, keep)
         if not keep:
             stop.wait()
@@ -62,11 +66,12 @@ def dev(ctx: click.Context, *, keep: bool, schema: str, folder: Path, as_json: b
 
 @dev.command(epilog="Example: fencepost dev stop")
 @folder_option
+@as_json
 @traceback_option
-def stop(folder: Path) -> int:
+def stop(*, folder: Path, as_json: bool) -> int:
     """Stop the server, whoever uses it."""
     stopped = _server(folder).stop()
-    click.echo("stopped" if stopped else "it was not running")
+    _say(as_json, {"stopped": stopped}, "stopped" if stopped else "it was not running")
     return exits.DONE
 
 
@@ -98,19 +103,23 @@ def status(*, folder: Path, as_json: bool) -> int:
 @dev.command(epilog="Example: fencepost dev logs --lines 200")
 @click.option("--lines", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many, from the end.")
 @folder_option
+@as_json
 @traceback_option
-def logs(*, lines: int, folder: Path) -> int:
+def logs(*, lines: int, folder: Path, as_json: bool) -> int:
     """Print the end of the server's log."""
-    click.echo(_server(folder).logs(lines))
+    said = _server(folder).logs(lines)
+    _say(as_json, {"lines": said.splitlines()}, said)
     return exits.DONE
 
 
 @dev.command(epilog='Example: export FENCEPOST_DSN="$(fencepost dev dsn)"')
 @folder_option
+@as_json
 @traceback_option
-def dsn(folder: Path) -> int:
+def dsn(*, folder: Path, as_json: bool) -> int:
     """Print the connection string; starts nothing."""
-    click.echo(_server(folder).dsn())
+    found = _server(folder).dsn()
+    _say(as_json, {"dsn": found}, found)
     return exits.DONE
 
 
@@ -136,8 +145,9 @@ def psql(*, folder: Path, words: tuple[str, ...]) -> int:
 @dev.command(epilog="Example: fencepost dev reset --yes")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @folder_option
+@as_json
 @traceback_option
-def reset(*, yes: bool, folder: Path) -> int:
+def reset(*, yes: bool, folder: Path, as_json: bool) -> int:
     """Throw the server's data away."""
     if not yes:
         if not sys.stdin.isatty():
@@ -145,14 +155,27 @@ def reset(*, yes: bool, folder: Path) -> int:
         if not click.confirm(f"Throw away all data in {folder}?", err=True):
             return exits.FAILED
     _server(folder).reset()
-    click.echo("the data is gone; the next start makes an empty server")
+    _say(as_json, {"reset": True}, "the data is gone; the next start makes an empty server")
     return exits.DONE
+
+
+def _say(as_json: bool, data: dict[str, object], sentence: str) -> None:
+    if as_json:
+        print_json(data)
+    else:
+        click.echo(sentence)
 
 
 def _server(folder: Path) -> EmbeddedServer:
     from fencepost.embedded.server import EmbeddedServer
 
     return EmbeddedServer(folder)
+
+
+def _check(schema: str) -> None:
+    from fencepost.app import App
+
+    App(schema=schema)
 
 
 def _migrate(dsn: str, schema: str) -> None:
@@ -166,7 +189,7 @@ def _announce(server: EmbeddedServer, as_json: bool, keep: bool) -> None:
     if as_json:
         print_json({"dsn": server.dsn(), "folder": str(server.layout.root), "kept": keep})
     else:
-        click.echo(f"PostgreSQL runs in {server.layout.root}\n\n  export FENCEPOST_DSN='{server.dsn()}'\n")
+        click.echo(f"PostgreSQL runs in {server.layout.root}\n\n  export FENCEPOST_DSN={shlex.quote(server.dsn())}\n")
         click.echo("`fencepost dev stop` ends it." if keep else "Ctrl-C ends it.")
     sys.stdout.flush()
 

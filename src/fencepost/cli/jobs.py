@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +17,8 @@ from fencepost.errors import FencepostError, UsageError
 
 if TYPE_CHECKING:
     from fencepost.app import App
+    from fencepost.domain.redact import Redactor
+    from fencepost.store.views import JobView
 
 STATES = ("queued", "running", "succeeded", "failed", "cancelled", "skipped", "in_doubt")
 ENDED = ("succeeded", "failed", "cancelled", "skipped")
@@ -98,16 +101,24 @@ def list_(
 @as_json
 @target
 def show(target: Target, job_id: str, *, as_json: bool) -> int:
-    """Show one job, the timeline of its runs, and who acted on it."""
+    """Show one job, the timeline of its runs, and who acted on it. Secrets in its payload are masked."""
     with closing(target.open()) as app:
         found = app.client.job(job_id)
     if found is None:
         raise FencepostError(f"there is no job {job_id!r}: it never existed, or retention has removed it")
+    found = _masked(found, app.redactor)
     if as_json:
         print_json(found)
     else:
         timeline.print_job(found)
     return exits.DONE
+
+
+def _masked(job: JobView, redactor: Redactor) -> JobView:
+    """What users put into a job is stored as it is, for the handler, and shown without its secrets (SPEC K1)."""
+    acts = tuple(replace(act, reason=redactor.text(act.reason)) if act.reason else act for act in job.audit)
+    names = ("payload", "result", "progress", "checkpoint", "meta")
+    return replace(job, **{name: redactor.value(getattr(job, name)) for name in names}, audit=acts)
 
 
 @jobs.command(

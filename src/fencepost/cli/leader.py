@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 @click.command(epilog="Example: fencepost leader --dsn postgresql://owner@db/shop")
 @click.option("--lease", type=float, default=10.0, show_default=True, help="Seconds until another may take over.")
 @click.option("--heartbeat-interval", type=float, help="The workers' (5): after an outage they get two of them.")
-@click.option("--log-json", is_flag=True, envvar="FENCEPOST_LOG_JSON", help="Log JSON lines (FENCEPOST_LOG_JSON).")
+@click.option(
+    "--log-json",
+    "--json",
+    "log_json",
+    is_flag=True,
+    envvar="FENCEPOST_LOG_JSON",
+    help="Log JSON lines (FENCEPOST_LOG_JSON).",
+)
 @click.option(
     "--log-level", default="INFO", envvar="FENCEPOST_LOG_LEVEL", show_default=True, help="(FENCEPOST_LOG_LEVEL)"
 )
@@ -35,7 +42,9 @@ def leader(target: Target, *, lease: float, heartbeat_interval: float | None, lo
 
     with closing(target.open()) as app:
         logs.configure(json=log_json, level=log_level, redactor=app.redactor)
-        interval = heartbeat_interval or from_env().worker.get("heartbeat_interval", 5.0)
+        interval = heartbeat_interval
+        if interval is None:
+            interval = from_env().worker.get("heartbeat_interval", 5.0)
         settings = DutySettings(lease=lease, heartbeat_interval=interval)
         _verify(app)
         return run(app.dsn, app.catalog, settings)

@@ -75,6 +75,7 @@ def cli(session: Session, *, traceback: bool) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; answer the exit code (see `fencepost.cli.exits`). Never shows a traceback unless asked."""
     session = Session()
+    _open_closed_streams()
     try:
         code = cli.main(
             args=None if argv is None else list(argv), prog_name="fencepost", standalone_mode=False, obj=session
@@ -83,6 +84,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BaseException as error:  # noqa: BLE001 - also Ctrl-C and SystemExit become an exit code
         return _end(error, session)
     return code if isinstance(code, int) else exits.DONE
+
+
+def _open_closed_streams() -> None:
+    """A stream that the shell closed (``>&-``) is None here: what goes there goes nowhere.
+
+    Their numbers are taken too, or the next file or socket that is opened would get what others still print there.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+        setattr(sys, name, open(os.devnull, "w" if number else "r", encoding="utf-8"))  # noqa: SIM115, PTH123 - for good
 
 
 def _end(error: BaseException, session: Session) -> int:
@@ -111,6 +127,10 @@ def _tell(error: BaseException) -> int:
     """One sentence on stderr, and the code."""
     from fencepost.errors import FencepostError
 
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # its text is the help, not a sentence
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"{error.format_message()}\n")
+        return int(error.exit_code)
     if isinstance(error, click.ClickException):
         _say(_of_click(error))
         return int(error.exit_code)
@@ -141,14 +161,10 @@ def _show_traceback(error: BaseException) -> None:
 
 
 def _redacted(text: str) -> str:
-    from fencepost.config import from_env
+    from fencepost.config import secrets_of_env
     from fencepost.domain.redact import Redactor
-    from fencepost.errors import UsageError
 
-    secrets: tuple[str, ...] = ()
-    with contextlib.suppress(UsageError):  # where the environment itself is wrong, the patterns still hold
-        secrets = from_env().secrets
-    return Redactor(secrets=secrets).text(text)
+    return Redactor(secrets=secrets_of_env()).text(text)
 
 
 def _reader_gone() -> int:

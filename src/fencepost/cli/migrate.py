@@ -27,18 +27,20 @@ def migrate(target: Target, *, only_sql: bool, check: bool, as_json: bool) -> in
     if only_sql and check:
         raise UsageError("--sql and --check exclude each other: choose one")
     if only_sql:
-        return _print_sql(target)
+        return _print_sql(target, as_json)
     if check:
         return _check(target, as_json)
     return _migrate(target, as_json)
 
 
-def _print_sql(target: Target) -> int:
+def _print_sql(target: Target, as_json: bool) -> int:
     from fencepost.app import App
-    from fencepost.config import from_env
 
-    app = App(schema=target.schema or from_env().schema or "fencepost")
-    click.echo(app.schema_sql())
+    app = App(schema=target.schema_name())
+    if as_json:
+        print_json({"schema": app.catalog.schema, "sql": app.schema_sql()})
+    else:
+        click.echo(app.schema_sql())
     return exits.DONE
 
 

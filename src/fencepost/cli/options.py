@@ -29,7 +29,10 @@ class Target:
     schema: str | None
 
     def open(self) -> App:
-        """The App to work with. Looks at ``--dsn``, then the app of ``--app``, then FENCEPOST_DSN.
+        """The App to work with: the named one (``--app``, FENCEPOST_APP), on the database that was said.
+
+        The database is looked for in ``--dsn``, the app of ``--app``, FENCEPOST_DSN, the app of FENCEPOST_APP. Wherever
+        it is, the tables are in ``--schema``, FENCEPOST_SCHEMA, or the app's schema, as for a worker.
 
         Raises `UsageError` when nothing names a database.
         """
@@ -37,20 +40,40 @@ class Target:
         from fencepost.config import check_dsn, from_env
 
         config = from_env()
-        if self.dsn is not None:
-            return App(check_dsn("--dsn", self.dsn), schema=self.schema or config.schema or "fencepost")
-        path = self.app or (None if config.dsn else config.app)
-        if path is not None:
-            found = load_app(path)
-            if self.schema is not None and found.catalog.schema != self.schema:
-                return App(found.dsn, schema=self.schema)
-            return found
-        if config.dsn is None:
+        dsn = check_dsn("--dsn", self.dsn) if self.dsn is not None else None if self.app else config.dsn
+        schema = self.schema or config.schema
+        path = self.app or config.app
+        if path is not None and (dsn is None or schema is None or self.app):
+            app = load_app(path)
+            return _moved(app, dsn if dsn is not None or app.has_dsn else config.dsn, schema)
+        if dsn is None:
             raise UsageError(
                 "no database is named: give --dsn postgresql://user@host/name or --app module:app, or set "
                 "FENCEPOST_DSN; `fencepost dev` starts one for this folder"
             )
-        return App(config.dsn, schema=self.schema or config.schema or "fencepost")
+        return App(dsn, schema=schema or "fencepost")
+
+    def schema_name(self) -> str:
+        """The schema alone, for what needs no database."""
+        from fencepost.config import from_env
+
+        config = from_env()
+        path = self.app or config.app
+        app = load_app(path) if path is not None and not (self.schema or config.schema) else None
+        return self.schema or config.schema or (app.catalog.schema if app else "fencepost")
+
+
+def _moved(app: App, dsn: str | None, schema: str | None) -> App:
+    """The app on another database or schema; what it keeps out of sight stays out of sight."""
+    from fencepost.app import App
+    from fencepost.config import passwords_of
+
+    if dsn is None and schema in (None, app.catalog.schema):
+        return app
+    moved = App(app.dsn if dsn is None else dsn, schema=schema or app.catalog.schema, notify=app.notify, name=app.name)
+    moved.redactor = app.redactor
+    moved.redactor.learn(*passwords_of(moved.dsn))
+    return moved
 
 
 def target(command: F) -> F:
@@ -62,8 +85,8 @@ def target(command: F) -> F:
         return command(*args, target=Target(dsn, app, schema), **more)
 
     for option in (
-        click.option("--schema", metavar="NAME", help='Schema of the tables ("fencepost"; FENCEPOST_SCHEMA).'),
-        click.option("--app", metavar="MODULE:APP", help="Take the database of this App."),
+        click.option("--schema", metavar="NAME", help="Schema of the tables (the App's; FENCEPOST_SCHEMA)."),
+        click.option("--app", metavar="MODULE:APP", help="Take database and schema of this App (FENCEPOST_APP)."),
         click.option("--dsn", metavar="DSN", help="Where the database is (FENCEPOST_DSN)."),
     ):
         with_target = option(with_target)
@@ -112,4 +135,8 @@ def load_app(path: str) -> App:
 
     if path.count(":") != 1 or not path.partition(":")[2].isidentifier():
         raise UsageError(f"the app must be MODULE:APP, such as shop.jobs:app, not {path!r}")
-    return load(path)
+    try:
+        return load(path)
+    except SystemExit as error:  # its code is not ours: a 0 would say that the command has been done
+        message = f"the app {path!r} cannot be imported: its module ends the program (SystemExit: {error.code})"
+        raise UsageError(message) from error

@@ -45,7 +45,14 @@ if TYPE_CHECKING:
     envvar="FENCEPOST_LEADER",
     help="Stand for election as leader (on; FENCEPOST_LEADER).",
 )
-@click.option("--log-json", is_flag=True, envvar="FENCEPOST_LOG_JSON", help="Log JSON lines (FENCEPOST_LOG_JSON).")
+@click.option(
+    "--log-json",
+    "--json",
+    "log_json",
+    is_flag=True,
+    envvar="FENCEPOST_LOG_JSON",
+    help="Log JSON lines (FENCEPOST_LOG_JSON).",
+)
 @click.option(
     "--log-level", default="INFO", envvar="FENCEPOST_LOG_LEVEL", show_default=True, help="(FENCEPOST_LOG_LEVEL)"
 )
@@ -69,7 +76,7 @@ def worker(
     too long, 2 for wrong use, 3 without a fitting schema, 4 on a database that is not PostgreSQL.
     """
     from fencepost import logs
-    from fencepost.config import check_dsn, from_env
+    from fencepost.config import check_dsn, from_env, passwords_of
     from fencepost.domain.redact import Redactor
     from fencepost.worker.supervisor.main import run
 
@@ -81,14 +88,17 @@ def worker(
         raise UsageError(f"the app must be MODULE:APP, such as shop.jobs:app, not {path!r}")
     where = check_dsn("--dsn", dsn) if dsn is not None else None
     settings = settings_of(options, config.worker)
-    logs.configure(json=log_json, level=log_level, redactor=Redactor(secrets=config.secrets))
+    secrets = sorted({*config.secrets, *(passwords_of(where) if where else ())})
+    redactor = Redactor(secrets=secrets)
+    logs.configure(json=log_json, level=log_level, redactor=redactor)
     return run(
         path,
         settings,
         dsn=where,
         schema=schema or config.schema,
-        logs={"json": log_json, "level": log_level},
+        logs={"json": log_json, "level": log_level, "secrets": secrets},
         duties=_standing_for_leader(settings) if leader else None,
+        on_dsn=lambda dsn: redactor.learn(*passwords_of(dsn)),
     )
 
 

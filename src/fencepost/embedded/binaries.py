@@ -55,6 +55,16 @@ def tool_environment() -> dict[str, str]:
     return clean | {"LC_ALL": "C"}
 
 
+def libpq_variables() -> frozenset[str]:
+    """The names of the variables that would bend connections of this process."""
+    return frozenset(name for name in os.environ if name.startswith("PG"))
+
+
+def chosen() -> str | None:
+    """The folder that FENCEPOST_PG_BIN names; nothing else is looked at then."""
+    return os.environ.get("FENCEPOST_PG_BIN", "").strip() or None
+
+
 def look(bindir: Path, source: str) -> Binaries | None:
     """Ask the programs in ``bindir`` for their version; None when they are missing or do not run here."""
     if not (bindir / "postgres").is_file() or not (bindir / "initdb").is_file():
@@ -88,14 +98,15 @@ def find_all() -> list[Binaries]:
 
 
 def find(bindir: str | Path | None = None, *, major: int | None = None) -> Binaries:
-    """The programs to use: those in ``bindir`` when given, else the newest major found (or exactly ``major``).
+    """The programs to use: those in ``bindir``, else in FENCEPOST_PG_BIN, else the newest major found (or ``major``).
 
     Among equals the machine's own come before those of a wheel.
 
     Raises:
-        UsageError: ``bindir`` was given and holds no supported PostgreSQL that runs.
+        UsageError: ``bindir`` or FENCEPOST_PG_BIN names a folder that holds no supported PostgreSQL that runs.
         EmbeddedServerError: nothing suitable was found; the message says what to install.
     """
+    bindir = bindir if bindir is not None or major is not None else chosen()
     if bindir is not None:
         return _explicit(Path(bindir).expanduser())
     suitable = [one for one in find_all() if major is None or one.major == major]

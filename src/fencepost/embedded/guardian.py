@@ -31,6 +31,8 @@ KEEP = "keep"
 LOOK_EVERY_S = 0.2
 FAST_STOP_S = 60.0
 IMMEDIATE_STOP_S = 10.0
+GUARDED = 3
+"""Exit code of a guardian that was not needed: another one has the server."""
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
@@ -142,6 +144,9 @@ def _start(command: list[str], log: int, *, tied: bool) -> int:
 def guard(*, adopt: bool, command: list[str]) -> int:
     """Run or adopt the server of the current folder until nobody uses it. Answers the exit code.
 
+    One guardian a folder. It waits for one that is leaving, and leaves itself where another one's server lives: waiting
+    for that one's end, it would start again what somebody has stopped. It starts nothing that nobody wants any more.
+
     Args:
         adopt: watch a server that is already running instead of ending it (systems without a parent-death signal).
         command: how to start postgres, with its options.
@@ -154,17 +159,22 @@ def guard(*, adopt: bool, command: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, note)
     data = Path(DATA)
-    fcntl.flock(
-        open_lock(Path(GUARDIAN_LOCK)), fcntl.LOCK_EX
-    )  # one guardian a folder; the last one may still be leaving
+    lock = open_lock(Path(GUARDIAN_LOCK))
+    while not try_lock(lock, fcntl.LOCK_EX):
+        if stopping or living_postmaster(data):
+            return GUARDED
+        time.sleep(0.02)
+    use = open_lock(Path(USE_LOCK))
+    unwanted = not Path(KEEP).exists() and try_lock(use, fcntl.LOCK_EX)  # whoever asked for us has gone
     orphan = living_postmaster(data)
-    if orphan and not adopt:
+    if orphan and (unwanted or not adopt):
         stop_postmaster(orphan)
         orphan = None
+    if unwanted:
+        return 0
     if not orphan:
         (data / "postmaster.pid").unlink(missing_ok=True)  # with the guardian lock held nobody else may run this folder
     pid = orphan or _start(command, sys.stderr.fileno(), tied=not adopt)
-    use = open_lock(Path(USE_LOCK))
     while not _ended(pid):
         if stopping or (not Path(KEEP).exists() and try_lock(use, fcntl.LOCK_EX)):
             stop_postmaster(pid)  # the exclusive lock is kept until we are gone: a new user waits for it

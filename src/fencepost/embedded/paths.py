@@ -112,6 +112,10 @@ class Layout:
         except OSError:
             return self._socket_choice()
 
+    def socket(self) -> Path:
+        """The socket itself."""
+        return self.socket_folder() / _SOCKET_NAME
+
     def prepare_socket_folder(self, account: Account) -> Path:
         """Choose, create and record the socket folder; called with ``start.lock`` held while no server runs.
 

@@ -25,10 +25,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import psycopg
 from psycopg.conninfo import make_conninfo
 
-from fencepost.embedded import account, binaries, guardian, log
+from fencepost.embedded import account, binaries, guardian, link, log
 from fencepost.embedded.paths import PART, PORT, Layout
 from fencepost.errors import EmbeddedServerError
 from fencepost.sql.catalog import Catalog
@@ -62,7 +61,7 @@ class EmbeddedServer:
 
     Args:
         root: the folder; created when missing. One server a folder, shared by every program that names it.
-        bindir: the folder of ``postgres`` and ``initdb``; found by itself when not given.
+        bindir: the folder of ``postgres`` and ``initdb``; FENCEPOST_PG_BIN, or found by itself, when not given.
         settings: more PostgreSQL settings. Those of the program that starts the server hold; later users share it.
 
     A forked child shares its parent's use of the server (the lock belongs to both): the server lives until both are
@@ -102,12 +101,12 @@ class EmbeddedServer:
         deadline = time.monotonic() + timeout_s
         self.layout.prepare()
         with self._mutex, self._alone(deadline):
-            if keep:
-                self.layout.keep.touch()
             if self._use is None:
                 self._use = self._locked(self.layout.use_lock, fcntl.LOCK_SH, deadline)
             try:
                 self._bring_up(deadline)
+                if keep:  # last: what did not come up must not stay up for ever the next time
+                    self.layout.keep.touch()
             except BaseException:
                 self._let_go()
                 raise
@@ -119,12 +118,16 @@ class EmbeddedServer:
             self._let_go()
 
     def stop(self, *, timeout_s: float = 60.0) -> bool:
-        """Stop the server for everybody (fast shutdown), whoever uses it. False when none was running."""
+        """Stop the server for everybody (fast shutdown), whoever uses it. False when none was running.
+
+        Raises:
+            EmbeddedServerError: somebody starts it and does not get on, or it cannot be ended.
+        """
         self.release()
         if not self.layout.start_lock.exists():
             return False
-        with self._alone(time.monotonic() + timeout_s):
-            return self._end(timeout_s)
+        with self._alone(time.monotonic() + timeout_s), self._ended(timeout_s) as was_running:
+            return was_running
 
     def reset(self) -> None:
         """Throw the data away; the next start makes an empty server.
@@ -135,15 +138,18 @@ class EmbeddedServer:
         self.release()
         if not self.layout.start_lock.exists():
             return
-        with self._alone(time.monotonic() + 60.0), self._unused(time.monotonic() + 60.0):
-            self._end(60.0)
+        until = time.monotonic() + 60.0
+        with self._alone(until), self._unused(until), self._ended(60.0):
             with contextlib.suppress(FileNotFoundError):
                 self.layout.data.rename(self._part())  # at once or not at all
             self._sweep()
 
     def dsn(self, dbname: str = DATABASE) -> str:
         """The connection string, also before the first start. It holds no secret: the socket's folder is the lock."""
-        return make_conninfo(host=str(self.layout.socket_folder()), port=PORT, user=USER, dbname=dbname)
+        elsewhere = (
+            {"hostaddr": ""} if "PGHOSTADDR" in binaries.libpq_variables() else {}
+        )  # it would lead to another server
+        return make_conninfo(host=str(self.layout.socket_folder()), port=PORT, user=USER, dbname=dbname, **elsewhere)
 
     def status(self) -> ServerStatus:
         """What runs now; asks the system, starts nothing."""
@@ -166,12 +172,27 @@ class EmbeddedServer:
             os.close(self._use)  # not LOCK_UN: that would take it from a forked relative too
             self._use = None
 
-    def _end(self, timeout_s: float) -> bool:
+    @contextlib.contextmanager
+    def _ended(self, timeout_s: float) -> Iterator[bool]:
+        """End server and guardian, and hold the guardian's lock: nothing can start the server meanwhile.
+
+        Says whether it was running.
+        """
         self.layout.keep.unlink(missing_ok=True)
-        pid = guardian.living_postmaster(self.layout.data)
-        if pid is None:
-            return False
-        return guardian.stop_postmaster(pid, within_s=timeout_s)
+        deadline = time.monotonic() + timeout_s
+        was_running = False
+        lock = guardian.open_lock(self.layout.root / guardian.GUARDIAN_LOCK)
+        try:
+            while (pid := guardian.living_postmaster(self.layout.data)) or not guardian.try_lock(lock, fcntl.LOCK_EX):
+                if pid:
+                    was_running = True
+                    guardian.stop_postmaster(pid, within_s=max(0.0, deadline - time.monotonic()))
+                if time.monotonic() > deadline and not (pid and guardian.is_gone(pid)):
+                    raise EmbeddedServerError(f"The server in {self.layout.root} does not end: see {self.layout.log}.")
+                time.sleep(_LOOK_S)
+            yield was_running
+        finally:
+            os.close(lock)
 
     @contextlib.contextmanager
     def _alone(self, deadline: float) -> Iterator[None]:
@@ -209,25 +230,50 @@ class EmbeddedServer:
         return lock
 
     def _bring_up(self, deadline: float) -> None:
-        if self._answers() is not None:
-            self._sweep()
-            programs = self._programs()
-            who = account.choose(self.layout.root, self.layout.data)
-            if self.layout.made_by() is None:
-                self._make_data(programs, who)
-            self._run(programs, who, deadline)
-        elif not _TIED and self._unguarded():
+        """Wait for the server, or start it where nobody has it: only a free guardian's lock says that nobody does.
+
+        A server that cannot be reached just now (no connection left, a busy machine, a recovery) is waited for.
+        """
+        while (trouble := self._answers()) is not None:
+            if self._unguarded():
+                self._begin(deadline)
+                continue
+            if time.monotonic() > deadline or self._has_lost_its_socket():
+                raise EmbeddedServerError(
+                    f"The server in {self.layout.root} runs but cannot be reached ({trouble}): see {self.layout.log}; "
+                    "`fencepost dev stop` ends it."
+                )
+            time.sleep(_LOOK_S)
+        if not _TIED and self._unguarded():
             self._spawn(["false"])  # the guardian died and could not take the server with it: a new one adopts it
         self._make_database()
+
+    def _begin(self, deadline: float) -> None:
+        self._sweep()
+        programs = self._programs()
+        who = account.choose(self.layout.root, self.layout.data)
+        if self.layout.made_by() is None:
+            self._make_data(programs, who)
+        self._run(programs, who, deadline)
+
+    def _has_lost_its_socket(self) -> bool:
+        """Does it say that it is ready, and yet has no socket (somebody cleaned the temporary folder)?"""
+        try:
+            state = (self.layout.data / "postmaster.pid").read_text().splitlines()[7]
+        except (OSError, IndexError):
+            return False
+        alive = guardian.living_postmaster(self.layout.data) is not None
+        return alive and state.strip() == "ready" and not self.layout.socket().exists()
 
     def _programs(self) -> binaries.Binaries:
         """The programs for this folder: of the major version that made its data."""
         made_by = self.layout.made_by()
+        bindir = self._bindir if self._bindir is not None else binaries.chosen()
         if made_by is None:
-            return binaries.find(self._bindir)
-        if self._bindir is None:
+            return binaries.find(bindir)
+        if bindir is None:
             return _of_major(made_by, self.layout)
-        given = binaries.find(self._bindir)
+        given = binaries.find(bindir)
         if given.major != made_by:
             raise EmbeddedServerError(_other_version(self.layout, made_by, f"{given.bindir} holds {given.version}"))
         return given
@@ -289,6 +335,8 @@ class EmbeddedServer:
             if child.poll() is not None and not late and log.backends_linger(self.layout.log, said_before):
                 said_before = log.size(self.layout.log)
                 child = self._spawn(command)
+            elif child.poll() == guardian.GUARDED and not late:
+                return  # another guardian was faster, started by somebody who has died since
             elif child.poll() is not None:
                 raise EmbeddedServerError(
                     f"PostgreSQL {programs.version} did not start in {self.layout.root}: {log.telling(self.logs(20))}"
@@ -333,17 +381,20 @@ class EmbeddedServer:
         if not self.layout.data.exists():
             return "no data folder"
         try:
-            with psycopg.connect(self.dsn("postgres"), connect_timeout=3, autocommit=True) as conn:
-                row = conn.execute(_SQL.statement("embedded/data_folder").encode()).fetchone()
+            row = link.ask(self.dsn("postgres"), _SQL.statement("embedded/data_folder"))
             ours = row is not None and Path(row[0]).samefile(self.layout.data)
-        except (psycopg.Error, OSError) as error:
-            return str(error).strip()
+        except (EmbeddedServerError, OSError) as error:
+            return str(error)
         return None if ours else "another server answers on this socket"
 
     def _make_database(self) -> None:
-        with psycopg.connect(self.dsn("postgres"), connect_timeout=10, autocommit=True) as conn:
-            if conn.execute(_SQL.statement("embedded/has_database").encode()).fetchone() == (False,):
-                conn.execute(_SQL.statement("embedded/create_database").encode())
+        try:
+            if link.ask(self.dsn("postgres"), _SQL.statement("embedded/has_database")) == [False]:
+                link.ask(self.dsn("postgres"), _SQL.statement("embedded/create_database"))
+        except EmbeddedServerError as error:
+            raise EmbeddedServerError(
+                f"The server in {self.layout.root} runs, but its database {DATABASE!r} cannot be made: {error}."
+            ) from error
 
 
 def _of_major(major: int, layout: Layout) -> binaries.Binaries:

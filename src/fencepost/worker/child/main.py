@@ -16,6 +16,7 @@ import traceback
 from typing import Any
 
 from fencepost import logs
+from fencepost.domain.redact import Redactor
 from fencepost.domain.storable import type_name
 from fencepost.errors import FencepostError, OutageError
 from fencepost.store import faults, schema
@@ -54,6 +55,7 @@ class ChildProcess:
     def prepare(self) -> Runtime:
         """Import the app and look at the database. Raises what the hello must tell."""
         app = load(self._config["app"])
+        app.redactor.learn(*self._config["logs"].get("secrets", ()))  # a password of --dsn is none of the app's own
         if self._config["schema"]:
             from fencepost.sql.catalog import Catalog
 
@@ -175,6 +177,7 @@ def _show(runtime: Runtime) -> None:
 def _verify(dsn: str, catalog: Any, settings: WorkerSettings) -> None:
     """The schema must fit. An outage at the start is waited out; everything else ends the start."""
     ends = time.monotonic() + _CONNECT_TRIES_S
+    told = False
     while True:
         try:
             with open_connection(dsn, name="start", deadline_s=max(2.0, settings.call_deadline)) as conn:
@@ -183,6 +186,9 @@ def _verify(dsn: str, catalog: Any, settings: WorkerSettings) -> None:
         except Exception as error:
             if not faults.is_transient(error) or time.monotonic() > ends:
                 raise faults.translate(error) from error
+            if not told:
+                told = True
+                log.warning("the database is away (%s): trying for %.0f s", faults.explain(error), _CONNECT_TRIES_S)
             time.sleep(0.5)
 
 
@@ -207,7 +213,8 @@ def main() -> None:
     with os.fdopen(config_fd, "rb") as file:
         config = json.load(file)
     wanted = config["logs"]
-    logs.configure(json=bool(wanted.get("json")), level=wanted.get("level", "INFO"))
+    redactor = Redactor(secrets=wanted.get("secrets", ()))  # an app that cannot be imported has none for us
+    logs.configure(json=bool(wanted.get("json")), level=wanted.get("level", "INFO"), redactor=redactor)
     board = Board(board_fd, config["number"], config["entries"])
     board.enter(Phase.STARTING)
     child = ChildProcess(board, control, config)
@@ -219,7 +226,8 @@ def main() -> None:
         _leave(error.exit_code)
     except BaseException as error:
         log.exception("the app could not be imported")
-        message = f"the app {config['app']!r} could not be imported: {type(error).__name__}: {error}"[:500]
+        message = f"the app {config['app']!r} could not be imported: {type(error).__name__}: {error}"
+        message = redactor.text(message)[:500]
         _say_hello(hello, {"ok": False, "message": message, "exit_code": 2})
         _leave(2)
     logs.configure(json=bool(wanted.get("json")), level=wanted.get("level", "INFO"), redactor=runtime.app.redactor)

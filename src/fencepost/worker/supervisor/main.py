@@ -55,6 +55,7 @@ def run(
     schema: str | None = None,
     logs: Mapping[str, Any] | None = None,
     duties: DutyFactory | None = None,
+    on_dsn: Callable[[str], None] | None = None,
     program: Sequence[str] = PROGRAM,
 ) -> int:
     """Run workers until they are told to stop; the exit code: 0 after a clean stop.
@@ -64,8 +65,9 @@ def run(
         settings: validated.
         dsn: where the database is; None: as the app says.
         schema: where the tables are; None: as the app says.
-        logs: handed to the children: ``{"json": bool, "level": str}``.
+        logs: handed to the children: ``{"json": bool, "level": str, "secrets": [what they must not log or store]}``.
         duties: what runs beside, such as the leader.
+        on_dsn: hears the DSN before anything connects, also the app's, which only the children knew (for the redactor).
         program: what a child runs, after the interpreter (for tests).
 
     Raises `FencepostError`, with the exit code in ``exit_code``, when no child could ever begin. Must be called in the
@@ -75,7 +77,7 @@ def run(
     launch = Launch(app=app, settings=settings, dsn=dsn, schema=schema, logs=dict(logs or {}), program=tuple(program))
     fd = allocate(settings.processes, settings.entries)
     try:
-        return _Supervisor(launch, fd, duties).run()
+        return _Supervisor(launch, fd, duties, on_dsn or (lambda _: None)).run()
     finally:
         os.close(fd)
 
@@ -83,8 +85,10 @@ def run(
 class _Supervisor:
     """Introduces watch, clerk and services to each other."""
 
-    def __init__(self, launch: Launch, board_fd: int, duties: DutyFactory | None) -> None:
-        self._launch, self._duties = launch, duties
+    def __init__(
+        self, launch: Launch, board_fd: int, duties: DutyFactory | None, on_dsn: Callable[[str], None]
+    ) -> None:
+        self._launch, self._duties, self._on_dsn = launch, duties, on_dsn
         self._watch = Watch(launch, board_fd, on_ready=self._on_ready, order=self._order)
         self._clerk: Clerk | None = None
         self._services: list[Service] = []
@@ -107,6 +111,7 @@ class _Supervisor:
         """A child knows where the database is: beats and duties can begin."""
         settings = self._launch.settings
         dsn = self._launch.dsn or str(hello.get("dsn") or "")
+        self._on_dsn(dsn)
         sql = Catalog(self._launch.schema or str(hello.get("schema") or "fencepost"))
         self._clerk = Clerk(dsn, sql, settings, living=lambda: self._watch.living, tell=self._watch.tell)
         self._clerk.start()
