@@ -102,7 +102,8 @@ def _has_bare_at(dsn: str) -> bool:
     if not scheme or not dsn.startswith("postgres"):
         return False
     authority, _, path = rest.partition("/")
-    host = authority.partition("@")[2] or authority
+    _, at, after = authority.partition("@")
+    host = after if at else authority
     return "@" in host.partition("?")[0] or "@" in ("" if "?" in host else path.partition("?")[0])
 
 

@@ -187,13 +187,13 @@ def test_a_repetition_never_denies_the_job_that_its_own_first_try_has_made(
             conn.pgconn.finish()
             raise psycopg.OperationalError("server closed the connection unexpectedly")
 
-    def sync_run(conn: Any, flow: Any) -> Any:
-        answers = drive.run(conn, flow)
+    def sync_run(conn: Any, flow: Any, **how: Any) -> Any:
+        answers = drive.run(conn, flow, **how)
         lose(answers, conn)
         return answers
 
-    async def async_run(conn: Any, flow: Any) -> Any:
-        answers = await drive.arun(conn, flow)
+    async def async_run(conn: Any, flow: Any, **how: Any) -> Any:
+        answers = await drive.arun(conn, flow, **how)
         lose(answers, conn)
         return answers
 

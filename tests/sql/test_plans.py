@@ -163,8 +163,8 @@ def stock(conn: psycopg.Connection[Any]) -> None:
 def blocks(conn: psycopg.Connection[Any], act: Act, called_before: int = 0) -> int:
     """Blocks that an act touches, in a transaction that is rolled back; also those inside functions."""
     text = SQL.statement(act.statement)
-    names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", text)))  # one number a name, as psycopg gives them
-    text = re.sub(r"%\((\w+)\)s", lambda match: f"${names.index(match[1]) + 1}", text)
+    names = list(dict.fromkeys(re.findall(r"%\((\w+)\)[sb]", text)))  # one number a name, as psycopg gives them
+    text = re.sub(r"%\((\w+)\)[sb]", lambda match: f"${names.index(match[1]) + 1}", text)
     values = sql.SQL(", ").join(sql.Literal(act.values[name]) for name in names)
     call = sql.SQL("execute act ({})").format(values) if names else sql.SQL("execute act")
     with conn.transaction(force_rollback=True):
