@@ -253,6 +253,19 @@ def test_every_index_of_the_schema_is_known_with_the_statement_that_builds_it(da
 
 
 @pytest.mark.spec("A4")
+def test_an_index_of_the_first_tables_that_is_invalid_is_built_again(database: Database) -> None:
+    """Left by an earlier try to put it back that was cut off."""
+    with database.connect() as conn:
+        wanted = shape(conn)
+        conn.execute("update pg_index set indisvalid = false where indexrelid = 'fencepost.ready_claim'::regclass")
+        assert check(conn, SQL).names == ("ready_claim",)
+
+        assert migrate(database.dsn, SQL).rebuilt == ("ready_claim",)
+
+        assert shape(conn) == wanted
+
+
+@pytest.mark.spec("A4")
 def test_an_invalid_index_of_somebody_else_is_named_and_left_alone(database: Database) -> None:
     """What a REINDEX CONCURRENTLY that was cut off leaves behind."""
     with database.connect() as conn:

@@ -29,9 +29,8 @@ _SQL = re.compile(
 )
 
 
-MAY = ("demo/", "worker/child/wake.py", "sql/catalog.py", "store/migrator.py")
-"""The demo is a user's program with tables of its own; LISTEN names a channel, which is no parameter; and the migrator
-builds the indexes of the migration files again, one by one, by their names."""
+MAY = ("demo/", "worker/child/wake.py")
+"""The demo is a user's program with tables of its own; LISTEN names a channel, which is no parameter."""
 
 
 def header_of(name: str) -> str:

@@ -17,7 +17,7 @@ from fencepost.errors import UsageError
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _HEADER = re.compile(r"--\s*([a-z]+):\s*(.*)")
 _INDEX = re.compile(
-    r"^(CREATE|DROP)\s+INDEX\s+(?:CONCURRENTLY\s+)?(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?:[a-z0-9_]+\.)?([a-z0-9_]+)\s*([^;]*);",
+    r"^((CREATE|DROP)\s+INDEX)\s+(?:CONCURRENTLY\s+)?(?:IF\s+(?:NOT\s+)?EXISTS\s+)?(?:[a-z0-9_]+\.)?([a-z0-9_]+)\s*([^;]*);",
     re.IGNORECASE | re.MULTILINE,
 )
 _BREAKPOINT = re.compile(r"^(\s*)-- breakpoint: ([a-z_0-9.]+)\s*$", re.MULTILINE)
@@ -55,13 +55,12 @@ class SqlFile:
     def indexes(self) -> dict[str, str | None]:
         """The indexes that it leaves, and those that it takes away for good (None).
 
-        Each with the statement that builds it without blocking a writer, whatever the file itself does.
+        Each with the file's own statement, made to build without blocking a writer whatever the file does.
         """
         found: dict[str, str | None] = {}
-        for verb, name, rest in _INDEX.findall(self.text):
-            known = name.lower()
-            creates = verb.upper() == "CREATE"
-            found[known] = f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {known} {rest}" if creates else None
+        for begin, verb, name, rest in _INDEX.findall(self.text):
+            builds = verb.upper() == "CREATE"
+            found[name.lower()] = f"{begin} CONCURRENTLY IF NOT EXISTS {name} {rest}" if builds else None
         return found
 
 

@@ -242,7 +242,7 @@ class Migrator:
             if name not in there:
                 self.say(f"index {name} is gone; building it again")
                 self._rebuilt.append(name)
-            self._alone(f"DROP INDEX CONCURRENTLY IF EXISTS {self.sql.schema}.{name}")
+            self._alone(ask(self.conn, self.sql, "schema/drop_index", {"name": name})[0][0])
             self._alone(build)
 
     # ----------------------------------------------------------------------------------------------- patience
