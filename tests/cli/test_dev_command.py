@@ -67,7 +67,8 @@ def test_dev_keep_stop_logs_psql_reset(folder: Path) -> None:
     assert refused.code == 2
     assert "give --yes" in refused.err
     assert (stopped.out, again.out) == ("stopped\n", "it was not running\n")
-    assert (dsn, len(lines)) == (kept["dsn"], 5)
+    assert dsn == kept["dsn"]
+    assert 0 < len(lines) <= 5
     assert once_more == {"stopped": False}
     assert reset.data == {"reset": True}
     fresh = spawn("dev", "--keep", "--json", cwd=folder).data
