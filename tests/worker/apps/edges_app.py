@@ -1,4 +1,4 @@
-"""Bodies at the edges of slots, limits and processes (the stories of test_edges.py)."""
+"""Bodies at the edges of slots, limits and processes (the stories of failures/test_edges.py)."""
 
 from __future__ import annotations
 
