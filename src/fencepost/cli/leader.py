@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fencepost.cli.options import Target, target
+from fencepost.cli.options import Target, log_options, target
 from fencepost.errors import OutageError, SchemaError
 
 if TYPE_CHECKING:
@@ -17,17 +17,7 @@ if TYPE_CHECKING:
 @click.command(epilog="Example: fencepost leader --dsn postgresql://owner@db/shop")
 @click.option("--lease", type=float, default=10.0, show_default=True, help="Seconds until another may take over.")
 @click.option("--heartbeat-interval", type=float, help="The workers' (5): after an outage they get two of them.")
-@click.option(
-    "--log-json",
-    "--json",
-    "log_json",
-    is_flag=True,
-    envvar="FENCEPOST_LOG_JSON",
-    help="Log JSON lines (FENCEPOST_LOG_JSON).",
-)
-@click.option(
-    "--log-level", default="INFO", envvar="FENCEPOST_LOG_LEVEL", show_default=True, help="(FENCEPOST_LOG_LEVEL)"
-)
+@log_options
 @target
 def leader(target: Target, *, lease: float, heartbeat_interval: float | None, log_json: bool, log_level: str) -> int:
     """Run only the leader's duties: rescue, promote, expire, prune, vacuum.

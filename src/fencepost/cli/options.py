@@ -106,6 +106,21 @@ def traceback_option(command: F) -> F:
     return option(command)
 
 
+def log_options(command: F) -> F:
+    """``--log-json`` and ``--log-level``, for commands that run on."""
+    command = click.option(
+        "--log-level", default="INFO", envvar="FENCEPOST_LOG_LEVEL", show_default=True, help="(FENCEPOST_LOG_LEVEL)"
+    )(command)
+    return click.option(
+        "--log-json",
+        "--json",
+        "log_json",
+        is_flag=True,
+        envvar="FENCEPOST_LOG_JSON",
+        help="Log JSON lines (FENCEPOST_LOG_JSON).",
+    )(command)
+
+
 def audited(command: F) -> F:
     """``--reason`` and ``--actor``: who did it and why is recorded (SPEC A3, R5)."""
     for option in (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fencepost.cli.options import traceback_option
+from fencepost.cli.options import log_options, traceback_option
 from fencepost.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,17 +45,7 @@ if TYPE_CHECKING:
     envvar="FENCEPOST_LEADER",
     help="Stand for election as leader (on; FENCEPOST_LEADER).",
 )
-@click.option(
-    "--log-json",
-    "--json",
-    "log_json",
-    is_flag=True,
-    envvar="FENCEPOST_LOG_JSON",
-    help="Log JSON lines (FENCEPOST_LOG_JSON).",
-)
-@click.option(
-    "--log-level", default="INFO", envvar="FENCEPOST_LOG_LEVEL", show_default=True, help="(FENCEPOST_LOG_LEVEL)"
-)
+@log_options
 @click.option("--schema", metavar="NAME", help="Schema of the tables (the app's; FENCEPOST_SCHEMA).")
 @click.option("--dsn", metavar="DSN", help="Where the database is (as the app says).")
 @traceback_option

@@ -341,7 +341,7 @@ class Clerk(threading.Thread):
             self.settle(held, Released(why), None)
 
     def hand_back_waiting(self) -> None:
-        """Give back what has not started."""
+        """Nothing begins any more; give back what has not."""
         self._hand_back(self.room.stop(), "the worker stops")
 
     def _send_progress(self) -> None:

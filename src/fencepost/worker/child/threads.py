@@ -41,11 +41,6 @@ class ThreadBodies:
                 self._idle -= 1
         self._inbox.put(held)
 
-    def replace_one(self) -> None:
-        """A thread is stuck for good: let another take its place."""
-        with self._lock:
-            self._size += 1
-
     def close(self) -> None:
         """Let idle threads end."""
         for _ in self._threads:
