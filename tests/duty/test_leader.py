@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -18,7 +18,8 @@ from duty.scene import QUICK, Scene, leading
 from fencepost.duty.leader import Leader
 from fencepost.duty.settings import DutySettings
 from fencepost.errors import SchemaError, UsageError
-from waiting import eventually
+from servers import Server
+from waiting import always, eventually
 
 
 @contextmanager
@@ -83,6 +84,24 @@ def test_a_leader_that_stops_hands_over_at_once(scene: Scene) -> None:
 
             eventually(lambda: second.leading, within=long.follow_period * 1.3 + 1)
             assert second.epoch == first.epoch + 1
+
+
+@pytest.mark.spec("S3")
+def test_a_second_signal_ends_a_leader_whose_database_answers_nothing(own_server: Server) -> None:
+    """The first one would wait for the answer up to its bound."""
+    scene = Scene(own_server.dsn)
+    with closing(scene), process(scene) as child:
+        first_leader(scene, child)
+        own_server.freeze()
+        try:
+            child.send_signal(signal.SIGTERM)
+            always(lambda: child.poll() is None, during=0.5)
+
+            child.send_signal(signal.SIGINT)
+
+            assert child.wait(3) == 1
+        finally:
+            own_server.thaw()
 
 
 @pytest.mark.spec("S3")

