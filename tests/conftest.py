@@ -11,7 +11,6 @@ own_scene       whole workers on ``own_server``
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,7 +19,7 @@ import pytest
 
 from fencepost.sql.catalog import Catalog
 from fencepost.store import schema
-from servers import OWN, Database, Server, migrated, versions
+from servers import OWN, Database, Server, migrated, temporary_folder, versions
 from servers import server as started
 from worker.scene import Scene
 
@@ -81,7 +80,7 @@ def empty_database(server: Server) -> Iterator[Database]:
 @pytest.fixture(scope="session")
 def migrated_data() -> Iterator[Path]:
     """The data folder of a stopped server whose database ``fencepost`` is migrated; to be copied."""
-    with tempfile.TemporaryDirectory(prefix="fpt-", ignore_cleanup_errors=True) as folder:
+    with temporary_folder() as folder:
         made = Server(Path(folder) / "pg", settings=OWN)
         made.start()
         schema.migrate(made.dsn, Catalog())

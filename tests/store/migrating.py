@@ -15,7 +15,43 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
+from fencepost.sql.catalog import Catalog, SqlFile
+
 SOURCES = Path(__file__).resolve().parents[2] / "src"
+
+
+SHAPE = """
+select 'column', c.relname::text, a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull::text,
+       pg_get_expr(d.adbin, d.adrelid), array_to_string(c.reloptions, ',')
+  from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+  left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum where c.relnamespace = %(schema)s::text::regnamespace
+union all select 'index', c.relname, pg_get_indexdef(i.indexrelid), i.indisvalid::text, '', '', ''
+  from pg_index i join pg_class c on c.oid = i.indexrelid where c.relnamespace = %(schema)s::text::regnamespace
+union all select 'constraint', conname, pg_get_constraintdef(oid), '', '', '', ''
+  from pg_constraint where connamespace = %(schema)s::text::regnamespace
+union all select 'function', proname, pg_get_functiondef(oid), array_to_string(proacl, ','), '', '', ''
+  from pg_proc where pronamespace = %(schema)s::text::regnamespace
+union all select 'view', viewname, definition, '', '', '', '' from pg_views where schemaname = %(schema)s::text
+union all select 'record', name, kind, phase, breaking::text, program, '' from {schema}.migration
+"""
+
+
+def shape(conn: psycopg.Connection[Any], name: str = "fencepost") -> list[tuple[str, ...]]:
+    """Everything that makes the schema what it is, sorted, its name taken out."""
+    rows = conn.execute(SHAPE.replace("{schema}", name).encode(), {"schema": name}).fetchall()
+    return sorted(tuple(str(value).replace(name, "SCHEMA") for value in row) for row in rows)
+
+
+def with_files(*files: SqlFile, only: bool = False) -> Catalog:
+    """A catalogue of another release: these migrations more, or only these."""
+
+    class Other(Catalog):
+        def migrations(self) -> list[SqlFile]:
+            return [*([] if only else super().migrations()), *files]
+
+    return Other()
 
 
 class Migrators:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -24,38 +23,16 @@ from pooler import pooler
 from proxy import proxy
 from servers import Database
 from store.hands import SQL, claim, enqueue, new, settle, wire_driver
-from store.migrating import Migrators, start
+from store.migrating import Migrators, shape, start, with_files
 from waiting import eventually
 
 Conn = psycopg.Connection[Any]
 
-SHAPE = """
-select 'column', c.relname::text, a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull::text,
-       pg_get_expr(d.adbin, d.adrelid), array_to_string(c.reloptions, ',')
-  from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
-  left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum where c.relnamespace = %(schema)s::text::regnamespace
-union all select 'index', c.relname, pg_get_indexdef(i.indexrelid), i.indisvalid::text, '', '', ''
-  from pg_index i join pg_class c on c.oid = i.indexrelid where c.relnamespace = %(schema)s::text::regnamespace
-union all select 'constraint', conname, pg_get_constraintdef(oid), '', '', '', ''
-  from pg_constraint where connamespace = %(schema)s::text::regnamespace
-union all select 'function', proname, pg_get_functiondef(oid), array_to_string(proacl, ','), '', '', ''
-  from pg_proc where pronamespace = %(schema)s::text::regnamespace
-union all select 'view', viewname, definition, '', '', '', '' from pg_views where schemaname = %(schema)s::text
-union all select 'record', name, kind, phase, breaking::text, program, '' from {schema}.migration
-"""
-
-
-def shape(conn: Conn, name: str = "fencepost") -> list[tuple[str, ...]]:
-    """Everything that makes the schema what it is, sorted, its name taken out."""
-    rows = conn.execute(SHAPE.replace("{schema}", name).encode(), {"schema": name}).fetchall()
-    return sorted(tuple(str(value).replace(name, "SCHEMA") for value in row) for row in rows)
-
 
 @pytest.fixture(scope="module")
 def migrators() -> Iterator[Migrators]:
-    made = Migrators()
-    yield made
-    made.close()
+    with closing(Migrators()) as made:
+        yield made
 
 
 @contextmanager
@@ -97,35 +74,6 @@ def test_another_schema_name_works_beside_the_first(database: Database) -> None:
         assert len(shape(conn, "jobs_2")) == len(shape(conn))
         assert conn.execute("select (jobs_2.enqueue('t')).answer").fetchone() == ("created",)
         assert conn.execute("select count(*) from fencepost.job").fetchone() == (0,)
-
-
-@pytest.mark.spec("A4")
-def test_killed_at_any_point_the_next_run_converges(empty_database: Database, migrators: Migrators) -> None:
-    """kill -9 before and after the n-th exchange with the server, for points all over the run."""
-    dsn = empty_database.dsn
-    whole = migrators.migrate(dsn, "killed_not")
-    assert whole["status"] == 0
-    points = sorted(random.sample(range(3, whole["waits"] + 1), 16))
-    left: set[str] = set()
-
-    with empty_database.connect() as conn:
-        wanted = shape(conn, "killed_not")
-        for number, point in enumerate(points):
-            name = f"killed_{number}"
-            killed = migrators.migrate(dsn, name, die_at=point, after=number % 2 == 1)
-            assert killed["status"] == 9, f"point {point} was not reached"
-            left.add(check(conn, Catalog(name)).state)
-
-            eventually(
-                lambda: conn.execute("select count(*) from pg_locks where locktype = 'advisory'").fetchone() == (0,)
-            )
-            again = migrators.migrate(dsn, name)
-
-            assert again["status"] == 0
-            assert check(conn, Catalog(name)).state == "current"
-            assert shape(conn, name) == wanted, f"killed at point {point} of {whole['waits']}"
-
-    assert "older" in left  # some of the points lay in the middle
 
 
 @pytest.mark.spec("A4")
@@ -315,6 +263,7 @@ def test_a_long_index_build_says_that_it_waits(database: Database, monkeypatch: 
     from fencepost.store import connect
 
     monkeypatch.setattr(connect, "_TICK_S", 0.1)
+    monkeypatch.setattr(connect, "_GLANCE_S", 0.1)
     said: list[str] = []
     with database.connect() as conn:
         conn.execute("drop index fencepost.job_tags")
@@ -378,16 +327,6 @@ def test_the_statement_cutter_knows_dollar_quotes() -> None:
 
 
 # ---------------------------------------------------------------------------------------------------- comparing
-
-
-def with_files(*files: SqlFile, only: bool = False) -> Catalog:
-    """A catalogue of another release: these migrations more, or only these."""
-
-    class Other(Catalog):
-        def migrations(self) -> list[SqlFile]:
-            return [*([] if only else super().migrations()), *files]
-
-    return Other()
 
 
 def test_an_older_schema_is_refused_by_a_worker_with_the_command(database: Database) -> None:

@@ -276,15 +276,20 @@ CREATE TABLE {schema}.quarantine (       -- rows that could not be moved: put as
 
 -- -------------------------------------------------------------------------------------------------------------- views
 
+CREATE VIEW {schema}.lease AS            -- what runs; lost: what the reaper takes next (rescue_v1)
+SELECT r.id, r.token, r.queue, r.run_count, r.attempts, r.crashes, r.snoozes, r.run_at, r.claimed_at,
+       coalesce(r.heartbeat_at, r.claimed_at) AS heartbeat_at, r.cancel_at, r.progress,
+       -- the statement's time: with a clock that goes on, a query could not look into this view by its index
+       coalesce(r.heartbeat_at, r.claimed_at) NOT BETWEEN
+         statement_timestamp() - least(greatest(r.ttl_s, 0), 315360000) * interval '1 s'
+         AND statement_timestamp() + interval '10 years' AS lost
+  FROM {schema}.running r;
+
 CREATE VIEW {schema}.jobs AS             -- the contract columns, one row per job
 SELECT j.id, j.job_id, j.task, j.version, j.queue,
        coalesce(o.state, CASE WHEN r.id IS NOT NULL THEN 'running' ELSE 'queued' END) AS state,
        CASE WHEN o.id IS NOT NULL THEN o.state
-            WHEN r.id IS NOT NULL THEN
-              CASE WHEN coalesce(r.heartbeat_at, r.claimed_at) NOT BETWEEN
-                     clock_timestamp() - least(greatest(r.ttl_s, 0), 315360000) * interval '1 s'
-                     AND clock_timestamp() + interval '10 years'
-                   THEN 'lost' ELSE 'running' END
+            WHEN r.id IS NOT NULL THEN CASE WHEN r.lost THEN 'lost' ELSE 'running' END
             WHEN coalesce(y.crashes, d.crashes, p.crashes) > 0
                  AND coalesce((SELECT a.how FROM {schema}.attempt a WHERE a.id = j.id
                                 ORDER BY a.run_count DESC LIMIT 1), '') = 'stale' THEN 'recovered'
@@ -297,7 +302,7 @@ SELECT j.id, j.job_id, j.task, j.version, j.queue,
        coalesce(o.run_count, r.run_count, y.run_count, d.run_count, p.run_count) AS run_count,
        coalesce(o.crashes, r.crashes, y.crashes, d.crashes, p.crashes) AS crashes,
        coalesce(o.snoozes, r.snoozes, y.snoozes, d.snoozes, p.snoozes) AS snoozes,
-       j.priority, coalesce(r.heartbeat_at, r.claimed_at) AS heartbeat_at,
+       j.priority, r.heartbeat_at,
        coalesce(o.error_code, c.error_code) AS last_error_code, coalesce(o.error, c.error) AS last_error,
        CASE WHEN d.reason IN ('retry', 'crash') THEN d.run_at END AS next_retry_at,
        coalesce(y.run_at, d.run_at, p.run_at, r.run_at, j.run_at) AS run_at,
@@ -307,7 +312,7 @@ SELECT j.id, j.job_id, j.task, j.version, j.queue,
        j.tenant, j.start_by, j.finish_by, j.tags, j.meta, j.resubmits, j.manual, j.generation
   FROM {schema}.job j
   LEFT JOIN {schema}.outcome o ON o.id = j.id
-  LEFT JOIN {schema}.running r ON r.id = j.id
+  LEFT JOIN {schema}.lease r ON r.id = j.id
   LEFT JOIN {schema}.ready y ON y.id = j.id
   LEFT JOIN {schema}.delayed d ON d.id = j.id
   LEFT JOIN {schema}.parked p ON p.id = j.id

@@ -25,12 +25,7 @@ with waiting as (
               else 'queued' end as label
     from waiting w left join {schema}.queue q on q.name = w.queue
   union all
-  select r.queue, 'running',
-         case when coalesce(r.heartbeat_at, r.claimed_at) not between
-               clock_timestamp() - least(greatest(r.ttl_s, 0), 315360000) * interval '1 s'
-               and clock_timestamp() + interval '10 years'
-                then 'lost' else 'running' end
-    from {schema}.running r
+  select r.queue, 'running', case when r.lost then 'lost' else 'running' end from {schema}.lease r
   union all
   select j.queue, o.state, o.state
     from (select id, state from {schema}.outcome order by id desc limit %(most)s::int) o

@@ -2,10 +2,7 @@
 -- gives:  one row (running, stale, workers alive, quarantined, bytes of the table job)
 -- locks:  none
 select (select count(*) from {schema}.running),
-       (select count(*) from {schema}.running r
-         where coalesce(r.heartbeat_at, r.claimed_at) not between
-               clock_timestamp() - least(greatest(r.ttl_s, 0), 315360000) * interval '1 s'
-               and clock_timestamp() + interval '10 years'),
+       (select count(*) from {schema}.lease r where r.lost),
        (select count(*) from {schema}.worker w
          where w.heartbeat_at between clock_timestamp() - interval '60 s' and clock_timestamp() + interval '60 s'),
        (select count(*) from {schema}.quarantine),
