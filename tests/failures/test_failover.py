@@ -8,7 +8,9 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from fencepost.sql.catalog import Catalog
+from fencepost.store import jobs
 from servers import Database, Server, standby_of
+from store.hands import wire_driver
 from waiting import eventually
 from worker.scene import Scene
 
@@ -88,3 +90,65 @@ def test_a_standby_alone_is_waited_for_until_it_is_promoted(own_server: Server) 
             assert worker.children() == children
         finally:
             scene.close()
+
+
+def test_a_standby_is_not_asked_what_is_lost(own_server: Server) -> None:
+    """It may not have heard of the newest claims: nobody's body ends for that."""
+    with standby_of(own_server) as standby, wire_driver(standby.dsn) as wire:
+        assert wire.run(jobs.mine(Catalog(), 7)) is None
+
+
+def remember(scene: Scene) -> None:
+    """What lies in the queues, as a standby knows it."""
+    with scene.database.connect() as conn:
+        conn.execute("CREATE TABLE public.before AS TABLE fencepost.ready")
+
+
+def forget_the_claim(scene: Scene) -> None:
+    """As a standby that had not heard of it: the job lies in its queue as before."""
+    with scene.database.connect() as conn, conn.transaction():
+        conn.execute("DELETE FROM fencepost.running")
+        conn.execute("INSERT INTO fencepost.ready SELECT * FROM public.before")
+
+
+@pytest.mark.spec("C3", "C4", "L1")
+def test_a_claim_that_a_failover_forgot_gives_no_second_body_the_same_fence(scene: Scene) -> None:
+    """Found by the design model: the same worker process claims the job again and gets the same run_count, and the token
+    is its own. The first body is told that its lease is lost; the repeated run goes back, unspent, and another one is made.
+    """
+    scene.put("sleep", seconds=60, then=0)
+    remember(scene)
+    worker = scene.worker(slots=2)
+    worker.wait_children()
+    scene.wait("begin", "sleep")
+
+    forget_the_claim(scene)
+
+    scene.wait_state("succeeded", "sleep")
+    assert [event["run"] for event in scene.all("begin", "sleep")] == [1, 2]
+    (broken,) = scene.all("broken", "sleep")
+    assert broken["run"] == 1
+    job = scene.job("sleep")
+    assert (job["run_count"], job["attempts"], job["crashes"]) == (2, 1, 0)
+    assert "goes back" in worker.logged()
+    assert scene.rows("SELECT * FROM fencepost.fsck") == []
+
+
+@pytest.mark.spec("C3", "L1")
+def test_an_id_that_a_failover_gave_to_another_job_keeps_no_outcome_of_the_first(scene: Scene) -> None:
+    """The sequence fell back with the rows: another job has the id, and the same worker process claims it as run 1."""
+    scene.put("sleep", key="forgotten", seconds=60, then=0)
+    remember(scene)
+    worker = scene.worker(slots=2)
+    worker.wait_children()
+    scene.wait("begin", "forgotten")
+
+    with scene.database.connect() as conn, conn.transaction():
+        conn.execute("DELETE FROM fencepost.running")
+        conn.execute("UPDATE fencepost.job SET job_id = 'other', task = 'noop', payload = '{}'")
+        conn.execute("INSERT INTO fencepost.ready SELECT * FROM public.before")
+
+    scene.wait_state("succeeded", "other")
+    (broken,) = scene.wait("broken", "forgotten")
+    (begun,) = scene.all("begin", "other")
+    assert (broken["run"], begun["run"]) == (1, 2)

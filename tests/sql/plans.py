@@ -70,7 +70,7 @@ ACTS = {
                      50),
     "start": Act("jobs/start", live(1001, 50), 50),
     "checkpoint": Act("jobs/checkpoint", {"token": 7, "id": 1001, "run_count": 1, "data": "{}"}, 1),
-    "mine": Act("jobs/mine", {"token": 7}, 100),
+    "mine": Act("jobs/mine", {"token": 7}, 1),
     "enqueue": Act("jobs/enqueue", enqueues([f"new{n}" for n in range(30)]), 30),
     "enqueue with keys": Act("jobs/enqueue", enqueues([f"new{n}" for n in range(30)], unique_key=KEYS), 30),
     "enqueue of one": Act("jobs/enqueue", enqueues(["new"], unique_key=["k"]), 1),

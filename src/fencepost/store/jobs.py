@@ -234,10 +234,15 @@ def checkpoint(sql: Catalog, fence: Fence, data: str) -> Flow[bool]:
     return bool(rows[0][0])
 
 
-def mine(sql: Catalog, token: int) -> Flow[list[Fence]]:
-    """The leases that the database believes this process to hold; asked after a reconnect, to release the unknown."""
-    rows = yield Stmt(sql.statement("jobs/mine"), {"token": token})
-    return [Fence(*row) for row in rows]
+def mine(sql: Catalog, token: int) -> Flow[list[Fence] | None]:
+    """The leases that the database believes this process to hold; asked after a reconnect, to release the unknown.
+
+    None where a standby answered: it may not have heard of the newest.
+    """
+    standby, ids, run_counts = (yield Stmt(sql.statement("jobs/mine"), {"token": token}))[0]
+    if standby:
+        return None
+    return [Fence(*pair, token) for pair in zip(ids or (), run_counts or (), strict=True)]
 
 
 # -------------------------------------------------------------------------------------------------------------- settle

@@ -86,6 +86,7 @@ class Clerk(threading.Thread):
         self._troubled = False
         self._failures = 0
         self._ask_mine = False
+        self._repeated: list[Fence] = []
         self._all_async = all(task.policy.executor == "async" for task in registry)
         self.claiming = True
         self.in_claim = False
@@ -164,6 +165,7 @@ class Clerk(threading.Thread):
 
     def _turn(self) -> float:
         """One round; the seconds until the next, unless something wakes us."""
+        self._release_repeated()  # before an outcome of the run that had this fence first
         self._write()
         self._mark_starts()
         self._send_progress()
@@ -221,6 +223,9 @@ class Clerk(threading.Thread):
         for job in claimed:
             if job.fair_key is not None:
                 self._after[job.queue] = job.fair_key
+            if (job.id, job.run_count) in self.room.held:
+                self._note_repeated(job)
+                continue
             task = self._registry.get(job.task)
             beat_ms = 0 if task is not None and task.policy.lease_s is not None else self._beat_ms(job)
             held = Held(job, self._token, self._board.publish(job.id, job.run_count, beat_ms), sent, task)
@@ -232,6 +237,7 @@ class Clerk(threading.Thread):
             else:
                 known.append(held)
         self.room.add(known)
+        self._release_repeated()
         if self.room.draining:
             self.hand_back_waiting()
         self._mark_starts()
@@ -386,10 +392,44 @@ class Clerk(threading.Thread):
             log.warning("the database cannot be reached, trying again: %s", faults.explain(error))
         return False
 
+    def _note_repeated(self, job: ClaimedJob) -> None:
+        """A failover has forgotten a claim of ours, and this one has its fence: two bodies must not share one.
+
+        The first may even be another job's, if the sequence of ids fell back as well.
+        """
+        self._repeated.append(Fence(job.id, job.run_count, self._token))
+        first = self.room.held[job.id, job.run_count]
+        first.tell(LOST)
+        log.warning(
+            "the database has forgotten that job %s (run %d) was claimed: its lease is lost, and the run that repeats its "
+            "number goes back to the queue",
+            first.claimed.job_id,
+            job.run_count,
+        )
+
+    def _release_repeated(self) -> None:
+        if self._repeated:
+            self._wire.run(jobs.settle(self._sql, [(fence, Settlement(act="release")) for fence in self._repeated]))
+            self._repeated.clear()
+
     def _release_unknown(self) -> None:
-        """A claim whose answer was lost left runs that nobody runs: give them back (review A11)."""
+        """After a broken connection: what the database believes us to hold, and what we believe, made one.
+
+        A claim whose answer was lost left runs that nobody runs: they go back (review A11). A run that the database does
+        not know was taken away, or its claim was forgotten by a failover: its body is told; a lease with its fence that
+        comes later is a repetition.
+        """
         mine = self._wire.run(jobs.mine(self._sql, self._token))
-        unknown = [fence for fence in mine if (fence.id, fence.run_count) not in self.room.held]
+        if mine is None:
+            return  # a standby: whatever we do next fails, and we ask again
+        listed = {(fence.id, fence.run_count) for fence in mine}
+        for held in self.room.everything():
+            if (held.fence.id, held.fence.run_count) not in listed and held.tell(LOST):
+                held.forgotten = True
+                log.warning("the lease of job %s (run %d) is lost", held.claimed.job_id, held.fence.run_count)
+        unknown = [
+            fence for fence in mine if (h := self.room.held.get((fence.id, fence.run_count))) is None or h.forgotten
+        ]
         if unknown:
             self._wire.run(jobs.settle(self._sql, [(fence, Settlement(act="release")) for fence in unknown]))
         self._ask_mine = False

@@ -23,8 +23,8 @@ class Held:
     """Implements `tasks.context.RunHandle`. Read by several threads; each field has one writer at a time."""
 
     __slots__ = (
-        "abandoned", "at", "beaten_ns", "claimed", "ended", "fence", "interrupt", "limit", "limit_code", "lock", "marked",
-        "progress", "save", "started_at", "stopping", "taken_at", "task", "task_ref", "told_at", "why",
+        "abandoned", "at", "beaten_ns", "claimed", "ended", "fence", "forgotten", "interrupt", "limit", "limit_code", "lock",
+        "marked", "progress", "save", "started_at", "stopping", "taken_at", "task", "task_ref", "told_at", "why",
     )  # fmt: skip
 
     def __init__(self, claimed: ClaimedJob, token: int, at: int, sent_ns: int, task: Task[..., object] | None) -> None:
@@ -49,6 +49,8 @@ class Held:
         self.task_ref: asyncio.Task[None] | None = None
         self.save: Callable[[Fence, str], None] | None = None
         self.abandoned = False
+        self.forgotten = False
+        """The database does not know this run: a lease with its fence is not this one."""
 
     # ------------------------------------------------------------------------------------------------- for the handler
 

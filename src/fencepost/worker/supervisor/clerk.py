@@ -237,7 +237,7 @@ class Clerk(threading.Thread):
                 len(rescued),
                 time.monotonic() - order.seen_at,
             )
-        if self._wire.run(jobs.mine(self._sql, order.token)):
+        if self._wire.run(jobs.mine(self._sql, order.token)) != []:
             if time.monotonic() - order.seen_at < self._settings.heartbeat_ttl:
                 self._open.append(order)
             return
