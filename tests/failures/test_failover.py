@@ -104,15 +104,21 @@ def remember(scene: Scene) -> None:
         conn.execute("CREATE TABLE public.before AS TABLE fencepost.ready")
 
 
-def forget_the_claim(scene: Scene) -> None:
-    """As a standby that had not heard of it: the job lies in its queue as before."""
+def forget_the_claim(scene: Scene, *, sessions: bool) -> None:
+    """As a standby that had not heard of it: the job lies in its queue as before. ``sessions``: the worker's end with it."""
     with scene.database.connect() as conn, conn.transaction():
         conn.execute("DELETE FROM fencepost.running")
         conn.execute("INSERT INTO fencepost.ready SELECT * FROM public.before")
+        if sessions:
+            conn.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
 
 
 @pytest.mark.spec("C3", "C4", "L1")
-def test_a_claim_that_a_failover_forgot_gives_no_second_body_the_same_fence(scene: Scene) -> None:
+@pytest.mark.parametrize("sessions", [True, False], ids=["with its sessions", "behind a pooler"])
+def test_a_claim_that_a_failover_forgot_gives_no_second_body_the_same_fence(scene: Scene, sessions: bool) -> None:
     """Found by the design model: the same worker process claims the job again and gets the same run_count, and the token
     is its own. The first body is told that its lease is lost; the repeated run goes back, unspent, and another one is made.
     """
@@ -122,7 +128,7 @@ def test_a_claim_that_a_failover_forgot_gives_no_second_body_the_same_fence(scen
     worker.wait_children()
     scene.wait("begin", "sleep")
 
-    forget_the_claim(scene)
+    forget_the_claim(scene, sessions=sessions)
 
     scene.wait_state("succeeded", "sleep")
     assert [event["run"] for event in scene.all("begin", "sleep")] == [1, 2]

@@ -39,6 +39,7 @@ log = logging.getLogger("fencepost.worker")
 MAX_BYTES = 16 * 1024 * 1024
 _SETTLE_MOST = 500
 _PROMOTE = 1000
+_DEAD_MOST = 10_000
 _BLOCKED_S = 0.3
 _QUICK_S = 0.1  # so long after its last job an idle worker polls at a fast pace
 _FAST_S = 0.01
@@ -87,6 +88,7 @@ class Clerk(threading.Thread):
         self._failures = 0
         self._ask_mine = False
         self._repeated: list[Fence] = []
+        self._dead: dict[tuple[int, int], None] = {}
         self._all_async = all(task.policy.executor == "async" for task in registry)
         self.claiming = True
         self.in_claim = False
@@ -223,7 +225,7 @@ class Clerk(threading.Thread):
         for job in claimed:
             if job.fair_key is not None:
                 self._after[job.queue] = job.fair_key
-            if (job.id, job.run_count) in self.room.held:
+            if (job.id, job.run_count) in self.room.held or (job.id, job.run_count) in self._dead:
                 self._note_repeated(job)
                 continue
             task = self._registry.get(job.task)
@@ -293,6 +295,7 @@ class Clerk(threading.Thread):
         if answer == "busy":
             return False
         if answer == "lost":
+            self._bury(held)
             log.warning(
                 "the outcome of job %s (run %d) came too late: its lease was lost",
                 held.claimed.job_id,
@@ -395,17 +398,25 @@ class Clerk(threading.Thread):
     def _note_repeated(self, job: ClaimedJob) -> None:
         """A failover has forgotten a claim of ours, and this one has its fence: two bodies must not share one.
 
-        The first may even be another job's, if the sequence of ids fell back as well.
+        The first may even be another job's, if the sequence of ids fell back as well; it may be over, but for a thread that
+        heeded nothing.
         """
+        first = self.room.held.get((job.id, job.run_count))
+        if first is not None:
+            first.tell(LOST)
         self._repeated.append(Fence(job.id, job.run_count, self._token))
-        first = self.room.held[job.id, job.run_count]
-        first.tell(LOST)
         log.warning(
-            "the database has forgotten that job %s (run %d) was claimed: its lease is lost, and the run that repeats its "
-            "number goes back to the queue",
-            first.claimed.job_id,
+            "job %s was claimed as run %d, which this process has had before: the database has forgotten it; the repeated "
+            "run goes back to the queue",
+            job.job_id,
             job.run_count,
         )
+
+    def _bury(self, held: Held) -> None:
+        """Its lease is lost for good. Remembered, within bounds: should its fence come again, it is not this run's."""
+        self._dead[held.fence.id, held.fence.run_count] = None
+        if len(self._dead) > _DEAD_MOST:
+            del self._dead[next(iter(self._dead))]
 
     def _release_repeated(self) -> None:
         if self._repeated:
@@ -426,6 +437,7 @@ class Clerk(threading.Thread):
         for held in self.room.everything():
             if (held.fence.id, held.fence.run_count) not in listed and held.tell(LOST):
                 held.forgotten = True
+                self._bury(held)
                 log.warning("the lease of job %s (run %d) is lost", held.claimed.job_id, held.fence.run_count)
         unknown = [
             fence for fence in mine if (h := self.room.held.get((fence.id, fence.run_count))) is None or h.forgotten
