@@ -433,9 +433,12 @@ class Clerk(threading.Thread):
         mine = self._wire.run(jobs.mine(self._sql, self._token))
         if mine is None:
             return  # a standby: whatever we do next fails, and we ask again
-        listed = {(fence.id, fence.run_count) for fence in mine}
+        known = {(fence.id, fence.run_count) for fence in mine}
+        known |= {
+            (w.held.fence.id, w.held.fence.run_count) for w in (*self._again, *self._outbox.copy())
+        }  # perhaps written
         for held in self.room.everything():
-            if (held.fence.id, held.fence.run_count) not in listed and held.tell(LOST):
+            if (held.fence.id, held.fence.run_count) not in known and held.tell(LOST):
                 held.forgotten = True
                 self._bury(held)
                 log.warning("the lease of job %s (run %d) is lost", held.claimed.job_id, held.fence.run_count)
