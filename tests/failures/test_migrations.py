@@ -112,7 +112,7 @@ class Load:
 def wear(conn: psycopg.Connection[Any]) -> None:
     """Work for a migrator: functions of another release, an index that is invalid and two that are gone."""
     conn.execute("update fencepost.migration set checksum = 'old' where kind = 'function'")
-    conn.execute("update pg_index set indisvalid = false where indexrelid = 'fencepost.ready_claim'::regclass")
+    conn.execute("update pg_index set indisvalid = false where indexrelid = to_regclass('fencepost.ready_claim')")
     conn.execute("set lock_timeout = '300ms'")
     for index in ("fencepost.job_tags", "fencepost.parked_key"):
         eventually(lambda index=index: dropped(conn, index))  # type: ignore[misc]
