@@ -1,5 +1,5 @@
 # Needs python3 (3.11 or newer, with venv and pip) and make. Everything else is installed into .venv.
-#   PYTHON=...   which Python makes .venv          WORKERS=...  how many test processes (default: one a core, at most 4)
+#   PYTHON=...   which Python makes .venv          WORKERS=...  how many test processes (default: cores + 1, at most 4)
 #   ARGS=...     more words for pytest or the demo   TIMES=...  how often "failures" repeats, each time in another order
 
 .DEFAULT_GOAL := help
@@ -7,7 +7,7 @@
 
 BIN     := .venv/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input
-WORKERS ?= auto
+WORKERS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null | awk '{ print ($$1 < 3) ? $$1 + 1 : 4 } END { if (!NR) print 2 }')
 TIMES   ?= 1
 MAJORS  := 14 16 17
 INSTALL := pyproject.toml constraints.txt
@@ -19,11 +19,11 @@ demo: .venv/demo.done  ## real jobs on a real PostgreSQL, with a killed worker a
 	@$(BIN)/fencepost demo $(ARGS)
 
 test: setup  ## the whole test suite, on PostgreSQL servers of its own
-	@$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 failures: setup  ## the stories of failure: databases, networks, poolers, disks and processes in trouble; TIMES=10 repeats
 	@for n in $$(seq $(TIMES)); do \
-	  $(BIN)/python -m pytest tests/failures -n $(WORKERS) --maxprocesses 4 --dist worksteal $(ARGS) || exit 1; \
+	  $(BIN)/python -m pytest tests/failures -n $(WORKERS) --dist worksteal $(ARGS) || exit 1; \
 	done
 
 servers: setup  ## PostgreSQL 14, 16 and 17 into .venv, for the tests that run on every version there is
