@@ -3,7 +3,7 @@
 #   ARGS=...     more words for pytest or the demo   TIMES=...  how often "failures" repeats, each time in another order
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test failures servers demo format lint types layers clean
+.PHONY: help setup check test failures prove servers demo format lint types layers clean
 
 BIN     := .venv/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input
@@ -25,6 +25,9 @@ failures: setup  ## the stories of failure: databases, networks, poolers, disks 
 	@for n in $$(seq $(TIMES)); do \
 	  $(BIN)/python -m pytest tests/failures -n $(WORKERS) --dist worksteal $(ARGS) || exit 1; \
 	done
+
+prove: setup  ## every order of two and three sessions inside the storage, and the models of the design
+	@$(BIN)/python -m pytest tests/interleave tests/design -n $(WORKERS) --dist worksteal $(ARGS)
 
 servers: setup  ## PostgreSQL 14, 16 and 17 into .venv, for the tests that run on every version there is
 	@for major in $(MAJORS); do \

@@ -23,7 +23,8 @@ from servers import OWN, Database, Server, migrated, temporary_folder, versions
 from servers import server as started
 from worker.scene import Scene
 
-FAILURES = Path(__file__).parent / "failures"
+BY_NAME = {name: Path(__file__).parent / name for name in ("failures", "interleave")}
+"""Run only where they are asked for: `make failures`, `make prove`."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,11 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not any("failures" in word for word in config.args):  # asked for by name only: `make failures`
-        theirs = [item for item in items if FAILURES in item.path.parents]
-        items[:] = [item for item in items if FAILURES not in item.path.parents]
-        if theirs:
-            config.hook.pytest_deselected(items=theirs)
+    for name, folder in BY_NAME.items():
+        if not any(name in word for word in config.args):
+            theirs = [item for item in items if folder in item.path.parents]
+            items[:] = [item for item in items if folder not in item.path.parents]
+            if theirs:
+                config.hook.pytest_deselected(items=theirs)
     if not config.getoption("--nightly"):
         nightly = [item for item in items if item.get_closest_marker("nightly")]
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]

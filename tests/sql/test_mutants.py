@@ -11,6 +11,7 @@ import pytest
 from fencepost.sql.catalog import Catalog
 from servers import Database
 from sql import findings as f
+from sql import guard
 from sql import rules as r
 from sql.hands import Conn, Store, perform
 
@@ -150,10 +151,21 @@ def test_a_broken_storage_is_noticed(mutable: Database, originals: dict[str, str
     with mutable.connect() as conn:
         write(conn, right.replace(mutant.right, mutant.wrong), originals)
         try:
-            with pytest.raises((AssertionError, TimeoutError, psycopg.Error)):
-                perform(mutable.dsn, mutant.killer)
+            assert is_noticed(mutable, mutant)
         finally:
             write(conn, right, originals)
+
+
+def is_noticed(database: Database, mutant: Mutant) -> bool:
+    """By one of five tries: some checks are races, and on a full machine nobody may have met anybody."""
+    for _ in range(5):
+        try:
+            perform(database.dsn, mutant.killer)
+        except (AssertionError, TimeoutError, psycopg.Error):
+            return True
+        with database.connect() as conn:
+            guard.empty(conn)
+    return False
 
 
 @pytest.mark.parametrize("killer", {mutant.killer for mutant in MUTANTS}, ids=lambda killer: killer.__name__)
