@@ -70,7 +70,7 @@ class Found:
 
 
 def plans(*names: str, most: int | None = None) -> Iterator[Plan]:
-    """Every world, way and order of these moves; of three moves at most one is stepped in more than two."""
+    """Every world, way and order of these moves; ``most``: so many steps together, or the orders would be too many."""
     for world in worlds_of(*names):
         for moves in itertools.product(*map(ways, names)):
             steps = [len(move.steps()) for move in moves]
