@@ -1,5 +1,6 @@
 # Needs python3 (3.11 or newer, with venv and pip) and make. Everything else is installed into .venv.
-#   PYTHON=...   which Python makes .venv          WORKERS=...  how many test processes (default: cores + 1, at most 4)
+#   PYTHON=...   which Python makes .venv          WORKERS=...  how many test processes (default: cores + 1, at most 4;
+#                                                    "failures" takes one a core: many of its bounds are in seconds)
 #   ARGS=...     more words for pytest or the demo   TIMES=...  how often "failures" repeats, each time in another order
 
 .DEFAULT_GOAL := help
@@ -23,7 +24,7 @@ test: setup  ## the whole test suite, on PostgreSQL servers of its own
 
 failures: setup  ## the stories of failure: databases, networks, poolers, disks and processes in trouble; TIMES=10 repeats
 	@for n in $$(seq $(TIMES)); do \
-	  $(BIN)/python -m pytest tests/failures -n $(WORKERS) --dist worksteal $(ARGS) || exit 1; \
+	  $(BIN)/python -m pytest tests/failures -n auto --dist worksteal $(ARGS) || exit 1; \
 	done
 
 prove: setup  ## every order of two and three sessions inside the storage, and the models of the design

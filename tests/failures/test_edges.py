@@ -83,7 +83,7 @@ def test_as_many_job_processes_as_slots(scene: Scene) -> None:
 
     with scene.database.connect() as conn, conn.transaction():
         for n in range(3):
-            conn.execute("SELECT fencepost.enqueue('apart', '{\"seconds\": 4}', %s)", [f"apart:{n}"])
+            conn.execute("SELECT fencepost.enqueue('apart', '{\"seconds\": 9}', %s)", [f"apart:{n}"])
 
     scene.wait("begin", "apart:2")
     assert not [event for event in scene.all("end") if event["job"] != "first"]

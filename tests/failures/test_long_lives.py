@@ -169,6 +169,7 @@ def _kills(scene: Scene, count: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 @pytest.mark.spec("W11")
 def test_a_supervisor_keeps_nothing_of_its_dead(scene: Scene) -> None:
     """SIG-6: 30 of its worker processes end, killed or drained; descriptors are as many as before."""
