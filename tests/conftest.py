@@ -12,7 +12,7 @@ own_scene       whole workers on ``own_server``
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from fencepost.sql.catalog import Catalog
 from fencepost.store import schema
 from servers import OWN, Database, Server, migrated, temporary_folder, versions
 from servers import server as started
+from store.migrating import Migrators
 from worker.scene import Scene
 
 BY_NAME = {name: Path(__file__).parent / name for name in ("failures", "interleave")}
@@ -94,6 +95,13 @@ def migrated_data() -> Iterator[Path]:
 def own_server(migrated_data: Path) -> Iterator[Server]:
     """A server that this test may stop, kill and freeze; its database ``fencepost`` is migrated."""
     with started(settings=OWN, copy_of=migrated_data) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def migrators() -> Iterator[Migrators]:
+    """Migrations in processes that may be killed at any point."""
+    with closing(Migrators()) as made:
         yield made
 
 

@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -24,12 +24,6 @@ from worker.scene import Scene
 
 STORM = "failures.apps.storm_app:app"
 POINTS = 50
-
-
-@pytest.fixture(scope="module")
-def migrators() -> Iterator[Migrators]:
-    with closing(Migrators()) as made:
-        yield made
 
 
 def nobody_migrates(conn: psycopg.Connection[Any]) -> bool:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from fencepost.sql.catalog import Catalog
 from interleave.moves import WORLDS, ways, worlds_of
-from interleave.stepper import BREAKPOINT, Move, Stepper, Told, orders
+from interleave.stepper import Move, Stepper, Told, orders
 from servers import Database
 from sql import guard
+from sql.breakpoints import Breakpoints
 
 SET_BACK = """
 create function public.set_back() returns void language plpgsql set session_replication_role = replica as $$
@@ -83,10 +83,7 @@ def plans(*names: str, most: int | None = None) -> Iterator[Plan]:
 def prepare(database: Database) -> None:
     """Functions that stop at their marked lines, the guard of L2, and the way back between two orders."""
     with database.connect() as conn:
-        conn.execute(BREAKPOINT)
-        with conn.transaction():
-            for file in Catalog(breakpoints=True).functions():
-                conn.execute(file.text.encode())
+        Breakpoints.install(conn)
         guard.install(conn)
         conn.execute(SET_BACK.encode())
 

@@ -20,20 +20,6 @@ import psycopg
 _LOOK_S = 0.001
 _PATIENCE_S = 8.0
 
-BREAKPOINT = b"""
-create or replace function fencepost.breakpoint(p_name text) returns void language plpgsql set lock_timeout = 0 as $$
-declare
-  v_key int := hashtext(p_name || ' ' || coalesce(current_setting('fencepost.break_as', true), ''));
-begin
-  if current_setting('fencepost.break', true) = p_name then
-    perform set_config('fencepost.break', '', false);
-    perform pg_advisory_lock(v_key);
-    perform pg_advisory_unlock(v_key);
-  end if;
-end $$
-"""
-"""Where a session stands that has armed this name: for a lock of its own, which the stepper holds."""
-
 
 class Move(NamedTuple):
     """What a session does, and in how many steps: with ``stop`` two, with ``level`` (its own transaction) three."""

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import itertools
 import random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import psycopg
 import pytest
 
 from fencepost.sql.catalog import Catalog
 from interleave.exploring import Found, Plan, explore, plans, prepare
 from interleave.moves import ALL
 from servers import Database, Server
+from sql.hands import write_function
 
 PAIRS = [*itertools.combinations_with_replacement(ALL, 2)]
 TRIPLES = [
@@ -98,17 +98,10 @@ def test_a_broken_function_is_noticed(steppable: Database, mutant: Mutant) -> No
     assert mutant.right in right, "the mutant no longer fits the function: write it anew"
 
     with steppable.connect() as conn:
-        write(conn, right.replace(mutant.right, mutant.wrong), originals)
+        write_function(conn, right.replace(mutant.right, mutant.wrong), originals)
         try:
             found = explore(steppable.dsn, chosen(mutant.moves, everything=True), until_wrong=True)
         finally:
-            write(conn, right, originals)
+            write_function(conn, right, originals)
 
     assert found.wrong != []
-
-
-def write(conn: psycopg.Connection[Any], text: str, originals: dict[str, str]) -> None:
-    """One function with its settings, which are attached to what their own transaction has written."""
-    with conn.transaction():
-        conn.execute(text.encode())
-        conn.execute(originals["zz_settings"].encode())

@@ -5,7 +5,8 @@
     assert call.rows == ...                          # released, and ended
 
 The test build turns the marked comment into a call of ``breakpoint(name)``, which waits for an advisory lock if its own
-session has armed that name; the controlling connection holds the lock until the block ends.
+session has armed that name; the controlling connection holds the lock until the block ends. Sessions that may stand at the
+same line have names of their own (``fencepost.break_as``), and so locks of their own.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from waiting import eventually
 
 _FUNCTION = b"""
 create or replace function fencepost.breakpoint(p_name text) returns void language plpgsql set lock_timeout = 0 as $$
+declare
+  v_key int := hashtext(p_name || ' ' || coalesce(current_setting('fencepost.break_as', true), ''));
 begin
   if current_setting('fencepost.break', true) = p_name then
     perform set_config('fencepost.break', '', false);
-    perform pg_advisory_lock(hashtext(p_name));
-    perform pg_advisory_unlock(hashtext(p_name));
+    perform pg_advisory_lock(v_key);
+    perform pg_advisory_unlock(v_key);
   end if;
 end $$
 """
@@ -108,14 +111,14 @@ class Breakpoints:
     @contextmanager
     def stopped(self, name: str, query: str) -> Iterator[Call]:
         """Run ``query`` until it stands at the breakpoint; release it at the end of the block and wait for its end."""
-        self._holder.execute("select pg_advisory_lock(hashtext(%s))", (name,))
+        self._holder.execute("select pg_advisory_lock(hashtext(%s))", (f"{name} ",))
         call = Call(self.dsn, query, name)
         try:
             eventually(lambda: call.error is not None or self._waits(call.pid), within=5)
             assert call.error is None, call.error
             yield call
         finally:
-            self._holder.execute("select pg_advisory_unlock(hashtext(%s))", (name,))
+            self._holder.execute("select pg_advisory_unlock(hashtext(%s))", (f"{name} ",))
             call.join()
 
     def _waits(self, pid: int) -> bool:

@@ -237,3 +237,10 @@ def perform(dsn: str, check: Callable[[Store, Conn], Awaitable[None]]) -> None:
 async def soon(work: Awaitable[Any], within: float = 0.8) -> Any:
     """The answer, which must not have waited for anybody's transaction."""
     return await asyncio.wait_for(work, within)
+
+
+def write_function(conn: psycopg.Connection[Any], text: str, originals: dict[str, str]) -> None:
+    """One function with its settings, which are attached to what their own transaction has written."""
+    with conn.transaction():
+        conn.execute(text.encode())
+        conn.execute(originals["zz_settings"].encode())

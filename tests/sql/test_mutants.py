@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psycopg
 import pytest
@@ -13,7 +13,7 @@ from servers import Database
 from sql import findings as f
 from sql import guard
 from sql import rules as r
-from sql.hands import Conn, Store, perform
+from sql.hands import Conn, Store, perform, write_function
 
 
 class Mutant(NamedTuple):
@@ -135,13 +135,6 @@ def originals() -> dict[str, str]:
     return {file.name: file.text for file in Catalog().functions()}
 
 
-def write(conn: psycopg.Connection[Any], text: str, originals: dict[str, str]) -> None:
-    """One function with its settings, which are attached to what their own transaction has written."""
-    with conn.transaction():
-        conn.execute(text.encode())
-        conn.execute(originals["zz_settings"].encode())
-
-
 @pytest.mark.spec("D4")
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_a_broken_storage_is_noticed(mutable: Database, originals: dict[str, str], mutant: Mutant) -> None:
@@ -149,11 +142,11 @@ def test_a_broken_storage_is_noticed(mutable: Database, originals: dict[str, str
     assert mutant.right in right, "the mutant no longer fits the function: write it anew"
 
     with mutable.connect() as conn:
-        write(conn, right.replace(mutant.right, mutant.wrong), originals)
+        write_function(conn, right.replace(mutant.right, mutant.wrong), originals)
         try:
             assert is_noticed(mutable, mutant)
         finally:
-            write(conn, right, originals)
+            write_function(conn, right, originals)
 
 
 def is_noticed(database: Database, mutant: Mutant) -> bool:
@@ -195,7 +188,7 @@ def test_rows_that_are_named_by_their_places_are_noticed(database: Database, ori
     )
     assert right in originals["claim_v1"]
     with database.connect() as conn:
-        write(conn, originals["claim_v1"].replace(right, wrong), originals)
+        write_function(conn, originals["claim_v1"].replace(right, wrong), originals)
 
     with pytest.raises(AssertionError):
         perform(database.dsn, f.a07_a_partitioned_ready_gives_only_what_was_chosen)

@@ -29,12 +29,6 @@ from waiting import eventually
 Conn = psycopg.Connection[Any]
 
 
-@pytest.fixture(scope="module")
-def migrators() -> Iterator[Migrators]:
-    with closing(Migrators()) as made:
-        yield made
-
-
 @contextmanager
 def writer(database: Database, table: str = "job") -> Iterator[Conn]:
     """A transaction that has written to a table and stays open."""

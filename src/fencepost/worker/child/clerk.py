@@ -439,11 +439,12 @@ class Clerk(threading.Thread):
         }  # perhaps written
         for held in self.room.everything():
             if (held.fence.id, held.fence.run_count) not in known and held.tell(LOST):
-                held.forgotten = True
                 self._bury(held)
                 log.warning("the lease of job %s (run %d) is lost", held.claimed.job_id, held.fence.run_count)
         unknown = [
-            fence for fence in mine if (h := self.room.held.get((fence.id, fence.run_count))) is None or h.forgotten
+            fence
+            for fence in mine
+            if (fence.id, fence.run_count) not in self.room.held or (fence.id, fence.run_count) in self._dead
         ]
         if unknown:
             self._wire.run(jobs.settle(self._sql, [(fence, Settlement(act="release")) for fence in unknown]))

@@ -23,7 +23,7 @@ class Held:
     """Implements `tasks.context.RunHandle`. Read by several threads; each field has one writer at a time."""
 
     __slots__ = (
-        "abandoned", "at", "beaten_ns", "claimed", "ended", "fence", "forgotten", "interrupt", "limit", "limit_code", "lock",
+        "abandoned", "at", "beaten_ns", "claimed", "ended", "fence", "interrupt", "limit", "limit_code", "lock",
         "marked", "progress", "save", "started_at", "stopping", "taken_at", "task", "task_ref", "told_at", "why",
     )  # fmt: skip
 
@@ -49,8 +49,6 @@ class Held:
         self.task_ref: asyncio.Task[None] | None = None
         self.save: Callable[[Fence, str], None] | None = None
         self.abandoned = False
-        self.forgotten = False
-        """The database does not know this run: a lease with its fence is not this one."""
 
     # ------------------------------------------------------------------------------------------------- for the handler
 
