@@ -11,6 +11,7 @@ own_scene       whole workers on ``own_server``
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -27,9 +28,22 @@ from worker.scene import Scene
 BY_NAME = {name: Path(__file__).parent / name for name in ("failures", "interleave")}
 """Run only where they are asked for: `make failures`, `make prove`."""
 
+_USUAL = (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+    (signal.SIGQUIT, signal.SIG_DFL),
+)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nightly", action="store_true", help="also run the full-length tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Workers are told to stop by signals that they inherit as ignored when the tests themselves run in a background."""
+    for number, usual in _USUAL:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
