@@ -7,6 +7,7 @@ while beats fail, and an episode is one line of the log (SPEC W4, W6, C11).
 from __future__ import annotations
 
 import signal
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -178,10 +179,17 @@ def test_no_connection_is_to_be_had(own_scene: Scene) -> None:
     finally:
         for one in hoard:
             one.close()
+        eventually(lambda: has_room(own_scene), within=30)  # their server processes end a moment later
 
     own_scene.wait_state("succeeded", "sleep")
     assert_each_run_once(own_scene, "sleep")
     assert_goes_on(own_scene, worker, children)
+
+
+def has_room(scene: Scene) -> bool:
+    with suppress(psycopg.OperationalError), scene.database.connect():
+        return True
+    return False
 
 
 @pytest.mark.spec("W4", "C12")
