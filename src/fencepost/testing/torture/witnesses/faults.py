@@ -1,0 +1,60 @@
+"""The nemesis' witness: what it did to whom, and the graceful stops that it asked for."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from math import inf
+
+from fencepost.testing.torture.histories import FAULTS, STOPS, History, Line
+
+FREEZES = re.compile(r"freez|froz|sigstop|suspend", re.IGNORECASE)
+NUMBER = re.compile(r"\d+")
+NOBODY = ["-"]
+"""``running`` of a fault that can meet no running job, such as one that freezes the leader."""
+
+
+class Faults:
+    """All faults that really happened.
+
+    A process stands still during a fault whose ``frozen`` lists its pid or, without that field, whose kind speaks of
+    freezing and whose target names the pid.
+    """
+
+    def __init__(self, history: History) -> None:
+        self.counts: Counter[str] = Counter()
+        self.on_running: Counter[str] = Counter()
+        self.excused: set[str] = set()
+        self.longest = 0.0
+        self._frozen: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+        for line in history.each(FAULTS, "t", "kind", "target", "landed", "running"):
+            if line["landed"]:
+                self._landed(line)
+        for times in self._frozen.values():
+            times.sort()
+        self.stops = list(history.each(STOPS, "t", "pid", "pids", "gone"))
+
+    def thawed(self, pid: int | None, since: float, within: float) -> float:
+        """``since``, or the end of what kept the process from acting at that time or until ``within`` seconds later."""
+        moment = since
+        for begin, end in self._frozen.get(pid or 0, ()):
+            if begin <= moment + within and end > moment:
+                moment = end
+        return moment
+
+    def _landed(self, line: Line) -> None:
+        kind, begin = str(line["kind"]), line["t"]
+        until = line.get("until")
+        end = inf if until is None else until
+        self.counts[kind] += 1
+        if line["running"] == NOBODY:
+            self.excused.add(kind)
+        elif line["running"]:
+            self.on_running[kind] += 1
+        if end < inf:
+            self.longest = max(self.longest, end - begin)
+        frozen = line.get("frozen")
+        if frozen is None and FREEZES.search(kind):
+            frozen = NUMBER.findall(str(line["target"]))
+        for pid in frozen or ():
+            self._frozen[int(pid)].append((begin, end))
