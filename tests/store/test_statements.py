@@ -29,8 +29,8 @@ _SQL = re.compile(
 )
 
 
-MAY = ("demo/", "worker/child/wake.py")
-"""The demo is a user's program with tables of its own; LISTEN names a channel, which is no parameter."""
+MAY = ("demo/", "testing/", "worker/child/wake.py")
+"""Demo and torture are users with tables of their own; LISTEN names a channel, which is no parameter."""
 
 
 def header_of(name: str) -> str:

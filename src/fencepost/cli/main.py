@@ -23,6 +23,7 @@ COMMANDS = {
     "migrate": ("fencepost.cli.migrate:migrate", "Create or update fencepost's schema."),
     "queues": ("fencepost.cli.queues:queues", "List, pause and resume queues."),
     "status": ("fencepost.cli.status:status", "Show what waits, runs and failed, the workers and the leader."),
+    "torture": ("fencepost.cli.torture:torture", "Prove on this machine that nothing is lost and no zombie writes."),
     "worker": ("fencepost.cli.worker:worker", "Run jobs: a supervisor and its worker processes."),
 }
 """Name -> where it lives, and its line in ``fencepost --help``; a command's module is imported only when it is used."""

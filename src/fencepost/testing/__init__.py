@@ -1,1 +1,1 @@
-"""What helps to test jobs: ``torture``, a harness that shows what a database and workers do under real faults."""
+"""For tests: a proxy that makes the trouble of networks, and `torture`, which proves the promises under real faults."""

@@ -1,5 +1,13 @@
-"""Real workers under real faults; the history that they leave in a folder; its check and its report.
+"""``fencepost torture``: real workers under real faults, three witnesses, and a checker that knows nothing of the library.
 
-The check is a second opinion. It reads nothing but the folder, shares no line of code with the library, and needs
-nothing but Python: ``python -m fencepost.testing.torture.checker FOLDER``. `docs/reliability/torture.md` has the rules.
+    story      from start to verdict: ground, sink, crew, load, nemesis, record, checker, report
+    ground     the database: servers of our own (a primary, and a standby when one is needed), or somebody's by its DSN
+    crew       supervisors with their worker processes, each behind a door: a proxy that can be troubled
+    load       the client, a process of its own; app: what the workers run; sink: where effects are counted
+    nemesis    when which fault strikes; processes, networks, databases: the faults
+    record     the log that triggers write inside the database, and its export
+    checker    judges the folder of histories afterwards, with the standard library alone
+
+Processes speak to each other through files of one folder only, one line of JSON for each event, written by one append:
+what was written survives SIGKILL.
 """

@@ -37,8 +37,8 @@ def check(folder: Path) -> Verdict:
     clients = Clients(history, findings)
     moves = Moves(findings, clients.keys, max_attempts)
     moves.replay(history)
-    bodies = Bodies(history, moves, findings, max_attempts)
     faults = Faults(history)
+    bodies = Bodies(history, moves, findings, max_attempts, forgetful=faults.forgetful)
     finals = Finals(history, findings, moves)
     clients.bound(moves, moments)
     bodies.bound(moments)
@@ -48,6 +48,8 @@ def check(folder: Path) -> Verdict:
     bodies.judge(moments, faults, ttl)
     bodies.judge_stops(faults, history.setting("shutdown_timeout", float("inf")) + LEAVING)
     finals.judge(drained, clients, bodies, moves)
+    for what in history.meta.get("surprises") or ():
+        findings.add("crew", None, str(what))
     return Verdict(
         jobs=len(clients.acknowledged()),
         faults=dict(sorted(faults.counts.items())),

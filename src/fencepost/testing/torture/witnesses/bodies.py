@@ -21,8 +21,11 @@ GRACE = 0.5
 class Bodies:
     """All files of the workers. Reading fills in the runs that the log knows."""
 
-    def __init__(self, history: History, moves: Moves, findings: Findings, max_attempts: float) -> None:
+    def __init__(
+        self, history: History, moves: Moves, findings: Findings, max_attempts: float, *, forgetful: bool = False
+    ) -> None:
         self.moves, self.findings, self.max_attempts = moves, findings, max_attempts
+        self.forgetful = forgetful
         self.runs: dict[tuple[str, int], Run] = {}
         self.starts: Counter[str] = Counter()
         self.last_seen: defaultdict[int, float] = defaultdict(lambda: -inf)
@@ -39,7 +42,9 @@ class Bodies:
         return sum(self.starts.values()) - len(self.starts)
 
     def bound(self, moments: Moments) -> None:
-        """A run was claimed before its body began."""
+        """A run was claimed before its body began. Not where claims were forgotten: the one in the log may be a later one."""
+        if self.forgetful:
+            return
         for run in self.runs.values():
             if run.claimed is not None and run.started is not None:
                 moments.not_after(run.claimed, run.started)
@@ -89,11 +94,15 @@ class Bodies:
         self.starts[name] += 1
         self._begun_by[line["pid"]].append((line["t"], name))
         run = self.moves.runs.get((line.get("id", -1), number))
+        if self.forgetful and (run is None or run.token != token or self.moves.name(run.id) != name):
+            return Run(line.get("id", -1), number, token, line.get("attempt"), None)  # its claim never was
         if run is None:
             if line.get("id") in self.moves.jobs:  # what the log does not know at all is judged at the end
                 self.findings.add("P3", name, f"run {number} began, and nobody had claimed it")
             run = Run(line.get("id", -1), number, token, line.get("attempt"), None)
             self.moves.runs[run.id, number] = run
+        elif self.forgetful and run.ended is not None:  # it was over, and the database forgot that as well
+            run.ended = run.end = run.told = run.effect = None
         elif run.started is not None:
             again = "in the same process" if run.body_pid == line["pid"] else f"in {run.body_pid} and in {line['pid']}"
             self.findings.add("P3", name, f"run {number} began twice, {again}")

@@ -154,7 +154,7 @@ class Clients:
         asked = self.jobs.get(name)
         if asked is None:  # an answer about a job that the call did not name: told above
             return
-        if told in MADE:
+        if told in MADE or answer.get("unsure"):  # unsure: sent twice, and the first may have made it
             asked.may_be = True
             self._made[name] += told == "created"
         asked.seen = asked.seen or told in SEEN

@@ -9,6 +9,8 @@ from math import inf
 from fencepost.testing.torture.histories import FAULTS, STOPS, History, Line
 
 FREEZES = re.compile(r"freez|froz|sigstop|suspend", re.IGNORECASE)
+FORGETS = re.compile(r"forget", re.IGNORECASE)
+"""A failover to a standby that had not heard of the last claims: they are in nobody's log, and may be made again."""
 NUMBER = re.compile(r"\d+")
 NOBODY = ["-"]
 """``running`` of a fault that can meet no running job, such as one that freezes the leader."""
@@ -33,6 +35,11 @@ class Faults:
         for times in self._frozen.values():
             times.sort()
         self.stops = list(history.each(STOPS, "t", "pid", "pids", "gone"))
+
+    @property
+    def forgetful(self) -> bool:
+        """Whether the database has forgotten what it had said."""
+        return any(FORGETS.search(kind) for kind in self.counts)
 
     def thawed(self, pid: int | None, since: float, within: float) -> float:
         """``since``, or the end of what kept the process from acting at that time or until ``within`` seconds later."""

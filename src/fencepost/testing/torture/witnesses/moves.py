@@ -118,12 +118,26 @@ class Moves:
             self._hold(op, line, row)
         elif place == "job":
             self._identity(job, op, line["n"], row)
+        elif place == "outcome" and op == "insert":
+            self._signed(line, row)
         get = row.get
         word = get("state") or get("how")
         kept = Row(
             get("run_count"), get("token"), get("attempts"), get("crashes"), word, get("spent"), get("max_attempts")
         )
         job.group.append((op, place, line["n"], kept))
+
+    def _signed(self, line: Line, row: Line) -> None:
+        """A result names the run that made it; what another run made must not become this run's outcome."""
+        result = row.get("result")
+        if isinstance(result, dict) and {"run", "token"} <= result.keys():
+            made_by, written_for = (result["run"], result["token"]), (row.get("run_count"), row.get("token"))
+            if made_by != written_for:
+                self._say(
+                    "P2",
+                    line["id"],
+                    f"the result of run {made_by[0]} (token {made_by[1]}) became the outcome of run {written_for[0]} (token {written_for[1]})",
+                )
 
     def _identity(self, job: Job, op: str, n: int, row: Line) -> None:
         name = row.get("job_id")
