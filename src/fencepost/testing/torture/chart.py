@@ -1,4 +1,7 @@
-"""The strip chart of a run: starts, faults and rescues over time, as SVG without any style of its own."""
+"""The strip chart of a run: starts, faults and rescues over time, as SVG.
+
+Colours are the page's, by class; those written here are for viewers that do not apply a page's style to drawings.
+"""
 
 from __future__ import annotations
 
@@ -7,49 +10,38 @@ from collections import Counter
 from fencepost.testing.torture.timelines import Timelines
 
 WIDTH = 1000.0
-STRIP = 60.0
-GAP = 8.0
+HEIGHT = 60.0
+COLOURS = {"ground": "#e9ecef", "starts": "#2563a8", "rescues": "#8a5300", "met": "#b3141f", "missed": "#8b949e"}
 
 
-def strips(told: Timelines, kinds: list[str]) -> str:
-    """Three strips below each other; the page writes beside them what they are."""
-    seconds = int(told.seconds) + 1
-    drawn = [
-        _bars(told.starts, seconds, 0, "starts"),
-        _ticks(told, kinds, seconds, STRIP + GAP),
-        _bars(told.rescues, seconds, 2 * (STRIP + GAP), "rescues"),
-    ]
-    height = 3 * STRIP + 2 * GAP
-    label = f"starts per second, faults and rescues over {seconds} seconds"
-    return (
-        f'<svg viewBox="0 0 {WIDTH:g} {height:g}" preserveAspectRatio="none" role="img" aria-label="{label}">'
-        f"{''.join(drawn)}</svg>"
-    )
-
-
-def _bars(counts: Counter[int], seconds: int, top: float, name: str) -> str:
+def bars(counts: Counter[int], seconds: int, name: str) -> str:
+    """One bar a second."""
     most = max(counts.values(), default=1)
     wide = WIDTH / seconds
-    bars = [
-        f'<rect class="{name}" x="{second * wide:.2f}" y="{top + STRIP * (1 - count / most):.2f}" '
-        f'width="{max(wide * 0.9, 1):.2f}" height="{STRIP * count / most:.2f}"/>'
+    drawn = (
+        _box(name, second * wide, HEIGHT * (1 - count / most), max(wide * 0.9, 1), HEIGHT * count / most)
         for second, count in sorted(counts.items())
         if 0 <= second < seconds
-    ]
-    return _ground(top) + "".join(bars)
+    )
+    return _strip(name, "".join(drawn))
 
 
-def _ticks(told: Timelines, kinds: list[str], seconds: int, top: float) -> str:
-    """Each kind has a line of its own; faults that met a running job are full, others faint."""
-    high = STRIP / max(len(kinds), 1)
-    ticks = [
-        f'<rect class="{"met" if fault.met else "missed"}" x="{WIDTH * fault.t / seconds:.2f}" '
-        f'y="{top + high * kinds.index(fault.kind):.2f}" width="3" height="{high * 0.85:.2f}"/>'
-        for fault in told.faults
-        if fault.kind in kinds
-    ]
-    return _ground(top) + "".join(ticks)
+def ticks(told: Timelines, kinds: list[str], seconds: int) -> str:
+    """One tick a fault. Each kind has a line of its own; a fault that met no running job is faint."""
+    high = HEIGHT / max(len(kinds), 1)
+    drawn = (
+        _box("met" if one.met else "missed", WIDTH * one.t / seconds, high * kinds.index(one.kind), 3, high * 0.85)
+        for one in told.faults
+        if one.kind in kinds
+    )
+    return _strip("faults", "".join(drawn))
 
 
-def _ground(top: float) -> str:
-    return f'<rect class="ground" x="0" y="{top:g}" width="{WIDTH:g}" height="{STRIP:g}"/>'
+def _strip(name: str, drawn: str) -> str:
+    size = f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}" preserveAspectRatio="none"'
+    return f'<svg {size} role="img" aria-label="{name} over time">{_box("ground", 0, 0, WIDTH, HEIGHT)}{drawn}</svg>'
+
+
+def _box(name: str, x: float, y: float, width: float, height: float) -> str:
+    place = f'x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}"'
+    return f'<rect class="{name}" fill="{COLOURS[name]}" {place}/>'

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from fencepost.testing.torture.chart import strips
+from fencepost.testing.torture.chart import bars, ticks
 from fencepost.testing.torture.timelines import MOST, Entry, Reader, Timelines
 from fencepost.testing.torture.verdict import Verdict
 
@@ -30,16 +30,17 @@ main{max-width:76rem;margin:0 auto;padding:1rem;overflow-wrap:anywhere}
 h1{font-size:1.5rem;line-height:1.25;margin:.5rem 0 1rem}
 h2{font-size:1.15rem;margin:2rem 0 .5rem}
 .held{color:var(--good)}.broken{color:var(--bad)}.unsure{color:var(--unsure)}
-.faint,dt,th{color:var(--faint)}
-.numbers{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.75rem;margin:0}
-.numbers div{border:1px solid var(--line);border-radius:.4rem;padding:.5rem .75rem}
+.faint,dt,th,figcaption{color:var(--faint)}
+.numbers{display:flex;flex-wrap:wrap;gap:.75rem;margin:0}
+.numbers div{flex:1 1 9rem;border:1px solid var(--line);border-radius:.4rem;padding:.5rem .75rem}
 .numbers dd{margin:0;font-size:1.35rem;font-variant-numeric:tabular-nums}
-dt{font-size:.85rem}
+dt,figcaption{font-size:.85rem}
+figure{margin:0 0 .75rem}
 table{border-collapse:collapse;width:100%}
 th,td{text-align:left;vertical-align:top;padding:.25rem .75rem .25rem 0;border-bottom:1px solid var(--line)}
-th{font-weight:400;font-size:.85rem}
+th{font-weight:400;overflow-wrap:normal;font-size:.85rem}
 .count{text-align:right;font-variant-numeric:tabular-nums}
-svg{display:block;width:100%;height:12rem}
+svg{display:block;width:100%;height:4rem}
 .ground{fill:var(--strip)}.starts{fill:var(--starts)}.rescues{fill:var(--rescues)}.met{fill:var(--bad)}
 .missed{fill:var(--faint)}
 details{border:1px solid var(--line);border-radius:.4rem;padding:.5rem .75rem;margin:.5rem 0}
@@ -139,12 +140,14 @@ def _numbers(verdict: Verdict) -> str:
 
 def _chart(verdict: Verdict, told: Timelines) -> str:
     starts, rescues = max(told.starts.values(), default=0), max(told.rescues.values(), default=0)
-    kinds = sorted(verdict.faults)
-    says = (
-        f"Over {told.seconds:.0f} seconds, from above: starts (up to {starts:,} a second); faults, each kind on a line of "
-        f"its own in the order of the table below, faint where no running job was met; rescues (up to {rescues:,} a second)."
-    )
-    return f'<h2>What happened when</h2>\n{strips(told, kinds)}\n<p class="faint">{_text(says)}</p>'
+    kinds, seconds = sorted(verdict.faults), int(told.seconds) + 1
+    strips = [
+        (f"Starts, up to {starts:,} a second", bars(told.starts, seconds, "starts")),
+        ("Faults, by kind as in the table below; faint: no running job was met", ticks(told, kinds, seconds)),
+        (f"Rescues, up to {rescues:,} a second", bars(told.rescues, seconds, "rescues")),
+    ]
+    drawn = "\n".join(f"<figure><figcaption>{_text(says)}</figcaption>{svg}</figure>" for says, svg in strips)
+    return f"<h2>What happened when, over {seconds:,} seconds</h2>\n{drawn}"
 
 
 def _faults(verdict: Verdict) -> str:
