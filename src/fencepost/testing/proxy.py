@@ -88,14 +88,18 @@ class Proxy:
 
         return self._do(act)
 
-    def half_open(self) -> int:
-        """Close the server's ends and leave the clients' ends open and silent; how many connections there were."""
+    def half_open(self, most: int | None = None) -> int:
+        """Close the server's ends of all connections, or of ``most``, and leave the clients' ends open and silent.
+
+        How many they were.
+        """
 
         def act() -> int:
-            for pair in self._pairs:
+            pairs = list(self._pairs)[:most]
+            for pair in pairs:
                 pair.deaf = True
                 _reset(pair.server)
-            return len(self._pairs)
+            return len(pairs)
 
         return self._do(act)
 

@@ -1,4 +1,4 @@
-"""The client: a process of its own that enqueues at a steady rate and notes every call and every answer.
+"""The clients: a process with a few threads that enqueue at a steady rate and note every call and every answer.
 
 ``python -m fencepost.testing.torture.load FOLDER``; FENCEPOST_DSN names its door. It goes on until its stdin ends, then
 asks again whatever had no answer, with the same job_ids, and ends with 0 when all are answered.
@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ from fencepost.testing.torture.settings import Settings
 _TICK_S = 0.1
 _DEADLINE_S = 8.0
 _KEYS = 12
+CLIENTS = 4
 _LEAVE_S = 60.0
 
 
@@ -49,29 +51,29 @@ class Order:
 
 
 class Load:
-    """Asks, notes, and asks again."""
+    """One client: asks, notes, and asks again. One that waits on a dead connection for its deadline holds up no other."""
 
-    def __init__(self, folder: Path, dsn: str) -> None:
-        os.environ["FENCEPOST_TORTURE"] = str(folder)
+    def __init__(self, folder: Path, dsn: str, number: int) -> None:
         from fencepost import App
         from fencepost.testing.torture import app as bodies
 
+        self._number = number
         self._settings = Settings.read(folder)
         self._bodies = bodies
         self._dsn = dsn
         self._app = App(dsn, name="torture load", schema=bodies.app.catalog.schema)
-        self._notes = Notes(folder / f"enqueue-{os.getpid()}.jsonl")
-        self._dice = random.Random(self._settings.seed)  # noqa: S311 - a seed that can be named again
+        self._notes = Notes(folder / f"enqueue-{os.getpid()}-{number}.jsonl")
+        self._dice = random.Random(f"{self._settings.seed}/{number}")  # noqa: S311 - a seed that can be named again
         self._done: deque[Order] = deque(maxlen=500)
         self._again: deque[list[Order]] = deque()
         self._op = self._made = 0
 
     def run(self, stop: threading.Event) -> int:
         """Until ``stop``, then until all is answered; 1 if that takes too long."""
-        behind, last = 0.0, time.monotonic()
+        behind, last, rate = 0.0, time.monotonic(), self._settings.rate / CLIENTS
         while not stop.wait(_TICK_S):
             now = time.monotonic()
-            behind = min(behind + (now - last) * self._settings.rate, 4 * self._settings.rate)  # no flood afterwards
+            behind = min(behind + (now - last) * rate, 4 * rate)  # no flood afterwards
             last = now
             while behind >= 1 and not stop.is_set():
                 behind -= self._one_call(int(behind))
@@ -101,7 +103,7 @@ class Load:
     def _order(self) -> Order:
         settings, dice, bodies = self._settings, self._dice, self._bodies
         self._made += 1
-        job_id = f"t{settings.seed}-{self._made}"
+        job_id = f"t{settings.seed}-{self._number}-{self._made}"
         key = f"key-{dice.randrange(_KEYS)}" if dice.random() < 0.06 else None
         chance = dice.random()
         if chance < settings.slow_share:
@@ -184,7 +186,9 @@ class Load:
 
 
 def main(folder: Path) -> int:
-    """Run until stdin ends."""
+    """Run until stdin ends; 0 if every client got all its answers."""
+    os.environ["FENCEPOST_TORTURE"] = str(folder)
+    dsn = config.from_env().dsn or ""
     stop = threading.Event()
 
     def listen() -> None:
@@ -192,7 +196,12 @@ def main(folder: Path) -> int:
         stop.set()
 
     threading.Thread(target=listen, name="stdin", daemon=True).start()
-    return Load(folder, config.from_env().dsn or "").run(stop)
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        ends = [pool.submit(Load(folder, dsn, number).run, stop) for number in range(CLIENTS)]
+        for end in as_completed(ends):
+            if end.exception() is not None:
+                stop.set()
+    return max(end.result() for end in ends)
 
 
 if __name__ == "__main__":

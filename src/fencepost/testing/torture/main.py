@@ -48,9 +48,9 @@ def run(options: TortureOptions) -> int:
     settings = Settings(seed=seed, seconds=options.seconds)
     verdict = Story(folder, ground, settings, kinds, _say).run()
     if options.report is not None:
-        from fencepost.testing.torture import report
+        from fencepost.testing.torture.report import write
 
-        report.write(folder, verdict, options.report)
+        write(folder, verdict, options.report)
     figures = verdict.to_json()
     if options.json:
         print(json.dumps({"seed": seed, "seconds": options.seconds, **figures}))

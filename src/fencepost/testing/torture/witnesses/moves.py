@@ -130,14 +130,12 @@ class Moves:
     def _signed(self, line: Line, row: Line) -> None:
         """A result names the run that made it; what another run made must not become this run's outcome."""
         result = row.get("result")
-        if isinstance(result, dict) and {"run", "token"} <= result.keys():
-            made_by, written_for = (result["run"], result["token"]), (row.get("run_count"), row.get("token"))
-            if made_by != written_for:
-                self._say(
-                    "P2",
-                    line["id"],
-                    f"the result of run {made_by[0]} (token {made_by[1]}) became the outcome of run {written_for[0]} (token {written_for[1]})",
-                )
+        if not (isinstance(result, dict) and {"run", "token"} <= result.keys()):
+            return
+        if (result["run"], result["token"]) != (row.get("run_count"), row.get("token")):
+            made_by = f"run {result['run']} (token {result['token']})"
+            written_for = f"run {row.get('run_count')} (token {row.get('token')})"
+            self._say("P2", line["id"], f"the result of {made_by} became the outcome of {written_for}")
 
     def _identity(self, job: Job, op: str, n: int, row: Line) -> None:
         name = row.get("job_id")
