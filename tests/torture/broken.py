@@ -717,3 +717,18 @@ def a_success_without_its_effect(tale: Tale) -> None:
 def inconsistent_at_the_end(tale: Tale) -> None:
     job = tale.whole("bad")
     tale.lines["fsck.jsonl"] = [{"what": "places", "id": job.id, "detail": "ready+outcome"}]
+
+
+@breaks("P2", "the result of run 1 (token 11) became the outcome of run 2 (token 22)")
+def an_outcome_that_another_run_has_made(tale: Tale) -> None:
+    job = begun(tale)
+    tale.put_back(job, "stale")
+    tale.run_well(job, OTHER)
+    outcome = next(line for line in tale.lines["database.jsonl"] if line["place"] == "outcome" and line["id"] == job.id)
+    outcome["row"]["result"] = {"run": 1, "token": 11}
+    tale.body("told", job, CHILD, run=1)
+
+
+@breaks("crew", "ended by itself", job="")
+def a_worker_that_ended_by_itself(tale: Tale) -> None:
+    tale.meta["surprises"] = [f"supervisor {SUPERVISOR} ended by itself with 1"]

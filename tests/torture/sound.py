@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torture.tales import CHILD, OTHER, SUPERVISOR, TTL, Tale
+from torture.tales import CHILD, OTHER, SUPERVISOR, TTL, Tale, Told
 
 
 def rescued(tale: Tale, name: str = "lost", thaws: float = 3.0) -> None:
@@ -231,6 +231,42 @@ def jobs_of_a_schedule(tale: Tale) -> None:
     ]
 
 
+def a_claim_that_a_failover_forgot(tale: Tale) -> None:
+    """The standby had not heard of it: the job is claimed again as the same run, and the first body is told."""
+    job = tale.enqueue("forgotten")
+    fence = {"id": job.id, "token": 11, "attempt": 1}
+    tale.body("start", job, CHILD, run=1, **fence)
+    tale.fault("failover-forgetful", "the primary", ["forgotten"])
+    tale.claim(job, OTHER)
+    tale.start(job)
+    tale.body("told", job, CHILD, run=1)
+    tale.effect(job)
+    tale.body("end", job, how="returned")
+    tale.settle(job)
+
+
+def a_run_that_was_over_and_was_forgotten(tale: Tale) -> None:
+    """Its outcome as well: the same process may make the same claim again."""
+    job = tale.enqueue("twice")
+    tale.body("start", job, CHILD, run=1, id=job.id, token=11, attempt=1)
+    tale.effect(job, CHILD, run=1)
+    tale.body("end", job, CHILD, run=1, how="returned")
+    tale.fault("failover-forgetful", "the primary", ["twice"])
+    tale.run_well(job)
+
+
+def a_call_that_was_sent_twice(tale: Tale) -> None:
+    """Refused once; then its first try made the job, whose answer was lost, and the second found it there, over."""
+    op = tale.ask("sent twice")
+    tale.fate(op, "refused")
+    op = tale.ask("sent twice")
+    job = tale.jobs["sent twice"] = Told("sent twice", len(tale.jobs) + 1, None)
+    tale.insert(job)
+    tale.run_well(job)
+    tale.answer(op, ("sent twice", "deduplicated", job.id))
+    tale.lines["enqueue-1.jsonl"][-1]["answers"][0]["unsure"] = True
+
+
 SOUND = [
     clean, a_frozen_worker, a_killed_worker_whose_last_lines_are_missing, retries_snoozes_and_releases,
     a_beat_and_a_start_mark, an_answer_that_was_lost, a_client_that_was_killed, a_transaction_that_was_rolled_back,
@@ -238,4 +274,5 @@ SOUND = [
     a_new_holder_whose_row_was_written_while_the_old_one_ended, cancelled_while_it_waited, resubmitted_after_it_had_failed,
     failed_because_it_was_lost_too_often, purged_when_it_was_over, a_late_write_that_is_counted_while_the_job_moves_on,
     a_stop_that_hands_back_and_waits_for_the_thaw, jobs_of_a_schedule,
+    a_claim_that_a_failover_forgot, a_run_that_was_over_and_was_forgotten, a_call_that_was_sent_twice,
 ]  # fmt: skip
