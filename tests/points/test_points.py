@@ -1,0 +1,36 @@
+"""Every operation fails once at each of its calls to the database, in each way that can happen there.
+
+SPEC Q2, Q5, C1, C3, W4, W6, S3: afterwards its caller goes on as documented, and nothing is lost or done twice.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from points import enqueuing
+from points.injector import WAYS
+from points.operations import AWAIT, Found, Operation, World, explore
+
+OPERATIONS = [*enqueuing.OPERATIONS]
+NODES = [
+    pytest.param(operation, way, id=f"{operation.name} | {way}")
+    for operation, way in itertools.product(OPERATIONS, (*WAYS, AWAIT))
+    if way not in operation.spared and (operation.is_async or way != AWAIT)
+]
+
+
+def show(found: Found) -> str:
+    return f"{len(found.wrong)} wrong at {found.points} points:\n" + "\n".join(found.wrong[:10])
+
+
+@pytest.mark.spec("Q2", "Q3", "Q5", "C1", "C3", "W4", "W6", "S3")
+@pytest.mark.parametrize(("operation", "way"), NODES)
+def test_no_fault_at_any_point_breaks_a_promise(
+    world: World, operation: Operation, way: str, record_property: pytest.RecordProperty
+) -> None:
+    found = explore(world, operation, way)
+
+    record_property("points", found.points)
+    assert found.wrong == [], show(found)
