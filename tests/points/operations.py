@@ -104,6 +104,14 @@ class World:
                 self._outage(error)
         raise AssertionError(f"one fault, and still no answer after {TRIES} tries: {self.told}")
 
+    def in_turns(self, call: Callable[[], T]) -> T | None:
+        """What skips locked rows and is repeated anyhow: after trouble its next turn, when the first has let go."""
+        answer = self.persist(call)
+        if len(self.told) > 1:
+            eventually(self.witness.is_quiet, every=0.002)
+            self.persist(call)
+        return answer
+
     async def apersist(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
         """The same for async code."""
         for _ in range(TRIES):

@@ -9,11 +9,17 @@ import itertools
 
 import pytest
 
-from points import enqueuing
+from points import clerks, enqueuing, leading, operating, working
 from points.injector import WAYS
 from points.operations import AWAIT, Found, Operation, World, explore
 
-OPERATIONS = [*enqueuing.OPERATIONS]
+OPERATIONS = [
+    *enqueuing.OPERATIONS,
+    *operating.OPERATIONS,
+    *working.OPERATIONS,
+    *leading.OPERATIONS,
+    *clerks.OPERATIONS,
+]
 NODES = [
     pytest.param(operation, way, id=f"{operation.name} | {way}")
     for operation, way in itertools.product(OPERATIONS, (*WAYS, AWAIT))

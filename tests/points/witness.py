@@ -149,7 +149,7 @@ class Witness:
 
     def ask(self, query: str, *params: Any) -> list[tuple[Any, ...]]:
         cursor = self.conn.execute(query.encode(), params or None)
-        return cursor.fetchall() if cursor.description else []
+        return [] if cursor.description is None else cursor.fetchall()
 
     def one(self, query: str, *params: Any) -> Any:
         return self.ask(query, *params)[0][0]
