@@ -61,8 +61,10 @@ def shop(world: World) -> App:
         world.persist(lambda: job.save_checkpoint({"at": 7}))
 
     @app.task("cancelled")
-    def cancelled(job: JobContext) -> None:
-        job.check()
+    def cancelled() -> None:
+        """Somebody cancels it before it asks for another attempt."""
+        world.witness.ask("select fencepost.cancel_v1('cancelled', 'test')")
+        raise RetryLater(3600)
 
     return app
 

@@ -227,7 +227,7 @@ def _describe(conn: _Any, gen: Any) -> Call:
         return Call("begin", "begin", has_deadline)
     if name == "_exit_gen" and not gen.gi_frame.f_locals["self"]._outer_transaction:
         return Call("begin", "release", has_deadline)  # a savepoint: nothing is checked at its end
-    if name in ("_exit_gen", "_commit_gen"):
+    if name in ("_exit_gen", "_commit_gen") and conn.pgconn.transaction_status == TransactionStatus.INTRANS:
         return Call("commit", "commit", has_deadline)
     return Call("other", name, has_deadline)
 

@@ -152,7 +152,9 @@ class Witness:
         return [] if cursor.description is None else cursor.fetchall()
 
     def one(self, query: str, *params: Any) -> Any:
-        return self.ask(query, *params)[0][0]
+        """The first value; None if there is no row."""
+        rows = self.ask(query, *params)
+        return rows[0][0] if rows else None
 
     def states(self) -> dict[str, str]:
         return dict(self.ask("select job_id, state from fencepost.jobs"))

@@ -1,0 +1,39 @@
+"""A migration that fails once at any of its calls is mended by the next one (SPEC A4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from fencepost.store import migrator
+from points.injector import WAYS, injecting
+from points.migrating import Migrations
+from points.operations import Found
+from servers import Database
+
+
+def show(found: Found) -> str:
+    return f"{len(found.wrong)} wrong at {found.points} points:\n" + "\n".join(found.wrong[:10])
+
+
+@pytest.fixture
+def migrations(empty_database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[Migrations]:
+    monkeypatch.setattr(migrator, "_AGAIN_S", 0.005)
+    with injecting(empty_database.dsn) as injector, empty_database.connect() as conn:
+        made = Migrations(empty_database, injector, conn)
+        made.prepare()
+        yield made
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.spec("A4")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_migration_that_fails_at_any_point_is_mended_by_the_next(
+    migrations: Migrations, way: str, record_property: pytest.RecordProperty
+) -> None:
+    found = migrations.explore(way)
+
+    record_property("points", found.points)
+    assert found.wrong == [], show(found)
