@@ -108,9 +108,9 @@ def _one_job(world: World) -> Iterator[str]:
     rows = world.witness.one("select count(*) from fencepost.job")
     if rows > 1 or (rows == 0 and not world.given_up):
         yield f"{rows} jobs of one call"
-    if any(one.status is not Answer.CREATED and not one.unsure for one in world.notes.get("answers", ())):
-        if len(world.told) == 1:
-            yield f"a new job is said to be {world.notes['answers']}"
+    said = [one for one in world.notes.get("answers", ()) if one.status is not Answer.CREATED and not one.unsure]
+    if said and len(world.told) == 1:
+        yield f"a new job is said to be {said}"
 
 
 def _all_or_none(world: World) -> Iterator[str]:

@@ -168,7 +168,7 @@ def _sync_wait(injector: Injector, real: Callable[..., Any]) -> Callable[..., An
 
 
 def _async_wait(injector: Injector, real: Callable[..., Any]) -> Callable[..., Any]:
-    async def wait(conn: Any, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+    async def wait(conn: Any, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:  # noqa: ASYNC109 - psycopg's
         way = None if timeout is not None else injector.meets(_describe(conn, gen))
         if way == "interrupted":
             task = asyncio.current_task()

@@ -88,14 +88,18 @@ def _became(before: str, after: str, *answers: str) -> Callable[[World], Iterato
 
 def _audited(world: World, done: bool) -> Iterator[str]:
     acts = world.witness.one("select count(*) from fencepost.audit where became is distinct from 'finished'")
-    asked = max(1, len(world.told)) if world.witness.ask("select from fencepost.running where cancel_at is not null") else 1
+    asked = (
+        max(1, len(world.told)) if world.witness.ask("select from fencepost.running where cancel_at is not null") else 1
+    )
     if not int(done) <= acts <= (asked if done else 0):
         yield f"{acts} lines in the audit of an act that was {'done' if done else 'not done'}"
 
 
 def _switched(paused: bool, *answers: str) -> Callable[[World], Iterator[str]]:
     def judge(world: World) -> Iterator[str]:
-        is_paused = world.witness.one("select coalesce(bool_or(paused), false) from fencepost.queue where name = 'default'")
+        is_paused = world.witness.one(
+            "select coalesce(bool_or(paused), false) from fencepost.queue where name = 'default'"
+        )
         if is_paused is not paused and not world.given_up:
             yield f"paused: {is_paused}"
         answer = world.notes["answer"]
@@ -120,6 +124,10 @@ def _forget_it(world: World) -> None:
     world.acknowledged.clear()
 
 
+def _resolve(verdict: str) -> Ask:
+    return lambda c: c.resolve("a", verdict, **ANN)
+
+
 def _acts() -> Iterator[tuple[str, Ask, Callable[[World], None], Callable[[World], Iterator[str]]]]:
     yield ("cancel what waits", lambda c: c.cancel("a", **ANN), _queued,
            _became("queued", "cancelled", "cancelled", "finished"))  # fmt: skip
@@ -128,7 +136,7 @@ def _acts() -> Iterator[tuple[str, Ask, Callable[[World], None], Callable[[World
     yield ("retry", lambda c: c.retry("a", **ANN), _failed, _became("failed", "queued", "resubmitted", "active"))
     yield ("discard", lambda c: c.discard("a", **ANN), _forget_it, _became("failed", "gone", "discarded", "unknown"))
     for verdict in ("succeeded", "queued", "failed", "cancelled"):
-        yield (f"resolve as {verdict}", lambda c, v=verdict: c.resolve("a", v, **ANN), _in_doubt,
+        yield (f"resolve as {verdict}", _resolve(verdict), _in_doubt,
                _became("in_doubt", verdict, "resolved", "not_in_doubt"))  # fmt: skip
     yield "pause", lambda c: c.pause_queue("default", **ANN), _queued, _switched(True, "paused", "already")
     yield "resume", lambda c: c.resume_queue("default", **ANN), _paused, _switched(False, "resumed", "already")

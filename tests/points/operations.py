@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from fencepost import App
+from fencepost.client.pool import SIZE
 from fencepost.domain.job import Enqueued, Fence, NewJob
 from fencepost.domain.outcome import Settlement
 from fencepost.errors import OutageError
@@ -20,7 +21,7 @@ from fencepost.sql.catalog import Catalog
 from fencepost.store import faults, jobs
 from fencepost.store.flow import Flow
 from fencepost.store.wire import Wire
-from points.injector import Injector
+from points.injector import Call, Injector
 from points.witness import Witness
 from waiting import eventually
 
@@ -43,6 +44,8 @@ class World:
     witness: Witness
     injector: Injector
     app: App
+    hands: Wire
+    """What prepares a world, without faults."""
     sql: Catalog = field(default_factory=Catalog)
     way: str | None = None
     at: int = -1
@@ -74,8 +77,7 @@ class World:
 
     def plain(self, flow: Flow[T]) -> T:
         """Run a flow with no fault."""
-        with Wire(self.dsn, deadline=10.0, name="test") as wire:
-            return wire.run(flow)
+        return self.hands.run(flow)
 
     def put(self, *wanted: NewJob) -> list[Enqueued]:
         answers = self.plain(jobs.enqueue(self.sql, wanted))
@@ -88,7 +90,7 @@ class World:
         return [Fence(job.id, job.run_count, token) for job in sorted(got.jobs, key=lambda job: job.id)]
 
     def end(self, fences: Iterable[Fence], act: str) -> None:
-        self.plain(jobs.settle(self.sql, [(fence, Settlement(act=act)) for fence in fences]))  # type: ignore[arg-type]
+        self.plain(jobs.settle(self.sql, [(fence, Settlement(act=act)) for fence in fences]))
 
     # ---------------------------------------------------------------------------------------------------- under a fault
 
@@ -197,17 +199,36 @@ class Found:
     points: int = 0
     wrong: list[str] = field(default_factory=list)
 
+    def show(self) -> str:
+        return f"{len(self.wrong)} wrong at {self.points} points:\n" + "\n".join(self.wrong[:10])
 
-def explore(world: World, operation: Operation, way: str) -> Found:
-    """Count the calls, then fail each that this way can happen to."""
-    found = Found()
+
+@dataclass(frozen=True)
+class Counted:
+    """What an operation does when nothing goes wrong."""
+
+    calls: tuple[Call, ...]
+    suspensions: int
+
+    def points(self, way: str) -> list[tuple[int, str]]:
+        """Where this way can happen, and what is done there."""
+        if way == AWAIT:
+            return [(at, f"suspension {at}") for at in range(self.suspensions)]
+        return [(at, call.text) for at, call in enumerate(self.calls) if call.can(way)]
+
+
+def count(world: World, operation: Operation) -> Counted:
+    """Play it without a fault, which must satisfy every judge."""
     world.way, world.at = None, -1
-    found.wrong += [f"without any fault: {one}" for one in _play(world, operation)]
-    calls = list(world.injector.calls)
-    if way == AWAIT:
-        points = [(at, f"suspension {at}") for at in range(world.suspensions)]
-    else:
-        points = [(at, call.text) for at, call in enumerate(calls) if call.can(way)]
+    wrong = [*_play(world, operation)]
+    assert wrong == [], f"without any fault: {wrong}"
+    return Counted(tuple(world.injector.calls), world.suspensions)
+
+
+def explore(world: World, operation: Operation, way: str, counted: Counted) -> Found:
+    """Fail it at each of its calls that this way can happen to."""
+    found = Found()
+    points = counted.points(way)
     for at, text in points:
         world.way, world.at = way, at
         wrong = [*_play(world, operation)]
@@ -228,13 +249,20 @@ def _play(world: World, operation: Operation) -> Iterator[str]:
             asyncio.run(operation.act(world))
         else:
             operation.act(world)
+        raised = False
     except Exception as error:
+        raised = True
         yield f"it raised {error!r}"
     eventually(world.witness.is_quiet, every=0.002)
-    yield from operation.at_once(world)
+    if not raised:
+        yield from operation.at_once(world)
     yield from world.witness.judge()
     states = world.witness.states()
     yield from (f"P1, acknowledged and lost: {name}" for name in world.acknowledged - set(states))
     yield from (f"P2, accepted {n} times: {fence}" for fence, n in world.accepted.items() if n > 1)
     yield from (f"P3, begun {n} times: {run}" for run, n in world.begun.items() if n > 1)
-    yield from operation.at_last(world)
+    places = [world.app._pool._places._value, *(shelf.places._value for shelf in world.app._apool._shelves)]
+    if set(places) != {SIZE}:
+        yield f"places of a pool are gone: {places}"
+    if not raised:
+        yield from operation.at_last(world)

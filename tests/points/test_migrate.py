@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from fencepost.store import migrator
 from points.injector import WAYS, injecting
 from points.migrating import Migrations
-from points.operations import Found
 from servers import Database
-
-
-def show(found: Found) -> str:
-    return f"{len(found.wrong)} wrong at {found.points} points:\n" + "\n".join(found.wrong[:10])
 
 
 @pytest.fixture
@@ -31,9 +26,12 @@ def migrations(empty_database: Database, monkeypatch: pytest.MonkeyPatch) -> Ite
 @pytest.mark.spec("A4")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_migration_that_fails_at_any_point_is_mended_by_the_next(
-    migrations: Migrations, way: str, record_property: pytest.RecordProperty
+    migrations: Migrations,
+    way: str,
+    record_property: Callable[[str, object], None],
+    request: pytest.FixtureRequest,
 ) -> None:
-    found = migrations.explore(way)
+    found = migrations.explore(way, everything=request.config.getoption("--nightly"))
 
     record_property("points", found.points)
-    assert found.wrong == [], show(found)
+    assert found.wrong == [], found.show()

@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import psycopg
-
 from points.injector import REFUSED_COMMIT
 from servers import Database
 from sql import guard
