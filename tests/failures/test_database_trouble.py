@@ -143,6 +143,25 @@ def test_a_lost_listener_is_replaced_and_never_doubled(scene: Scene) -> None:
     assert begun["at"] - float(put[0]) < 1.0
 
 
+@pytest.mark.spec("W4", "W6", "C1")
+def test_a_claim_that_comes_through_after_it_was_given_up_goes_back(own_scene: Scene) -> None:
+    """Its COMMIT waits for a standby while the worker has long reconnected and asked what it holds: not yet this job."""
+    worker = own_scene.worker(heartbeat_ttl=3, heartbeat_interval=0.3)
+    worker.wait_children()
+    with own_scene.database.connect() as conn:
+        conn.execute("SET synchronous_commit = local")
+        with server_setting(conn, "synchronous_standby_names", "nobody"):
+            conn.execute("SELECT fencepost.enqueue('sleep', '{\"seconds\": 0}', 'late', p_queue => 'default')")
+            held = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%claim_v1%'"
+            eventually(lambda: own_scene.rows(held)[0][0])
+            eventually(lambda: own_scene.rows(held.replace("claim_v1", "heartbeat_v1"))[0][0])
+            pause(1.5)
+
+    own_scene.wait_state("succeeded", "late")
+
+    assert own_scene.job("late")["attempts"] == 1
+
+
 @pytest.mark.spec("W4", "W5")
 def test_read_only_for_a_while(own_scene: Scene) -> None:
     """As after a failover under a DSN with several hosts: reconnect, wait, go on; shorter than the ttl nothing is lost."""

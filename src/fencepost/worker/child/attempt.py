@@ -15,6 +15,7 @@ from fencepost import logs
 from fencepost.domain.classify import Classifier, unwrap
 from fencepost.domain.control import Cancelled, InDoubt, Permanent, RetryLater, Skip, Snooze
 from fencepost.domain.failure import ErrorClass, Failure
+from fencepost.domain.job import ClaimedJob
 from fencepost.domain.limits import RESULT_BYTES
 from fencepost.domain.outcome import Done, Doubtful, Lost, Outcome, Raised, Released, Skipped, Snoozed, Stopped
 from fencepost.domain.pause import is_short
@@ -40,6 +41,12 @@ class Ended:
 
     outcome: Outcome
     stats: str | None = None
+
+
+def exhausted(c: ClaimedJob) -> Outcome:
+    """Its attempts were spent before this claim: a deploy has lowered the bound, or a hand has raised the count (RTR-3)."""
+    text = f"{c.attempts - 1} attempts are spent and {c.max_attempts} are allowed; it was not started again"
+    return Raised(Failure(code="EXHAUSTED", kind=ErrorClass.PERMANENT, text=text))
 
 
 class Attempts:

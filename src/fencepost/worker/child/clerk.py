@@ -18,9 +18,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fencepost.domain.decide import decide
-from fencepost.domain.failure import ErrorClass, Failure
 from fencepost.domain.job import ClaimedJob, Fence
-from fencepost.domain.outcome import Outcome, Raised, Released, Settlement, Stopped, Unknown
+from fencepost.domain.outcome import Outcome, Released, Settlement, Stopped, Unknown
 from fencepost.domain.policy import RetryPolicy
 from fencepost.errors import FencepostError, LeaseLostError
 from fencepost.sql.catalog import Catalog
@@ -30,7 +29,9 @@ from fencepost.store.wire import Wire
 from fencepost.tasks.events import JobEnded, JobStarted, LeaseLost, Observers
 from fencepost.tasks.registry import Registry
 from fencepost.worker.board import Board, boot_ns
+from fencepost.worker.child.attempt import exhausted
 from fencepost.worker.child.held import LOST, Held
+from fencepost.worker.child.openclaim import OpenClaim
 from fencepost.worker.child.room import OVERSTAYED_S, Room
 from fencepost.worker.settings import WorkerSettings
 
@@ -87,6 +88,7 @@ class Clerk(threading.Thread):
         self._troubled = False
         self._failures = 0
         self._ask_mine = False
+        self._open_claim = OpenClaim(settings.heartbeat_ttl)
         self._repeated: list[Fence] = []
         self._dead: dict[tuple[int, int], None] = {}
         self._all_async = all(task.policy.executor == "async" for task in registry)
@@ -148,7 +150,7 @@ class Clerk(threading.Thread):
                 if not registered:
                     self._register()
                     registered = True
-                if self._ask_mine:
+                if self._ask_mine or self._open_claim.wants_a_look():
                     self._release_unknown()
                 pause = self._turn()
                 if self.room.waits:
@@ -185,6 +187,7 @@ class Clerk(threading.Thread):
         self._wire.run(jobs.promote(self._sql, _PROMOTE))
         sent = boot_ns()
         self.in_claim = True
+        self._open_claim.sent()
         try:
             claimed = self._wire.run(
                 jobs.claim(
@@ -196,6 +199,7 @@ class Clerk(threading.Thread):
                     after=self._after,
                 )
             )
+            self._open_claim.answered()
             self._take_in(claimed.jobs, sent)
         finally:
             self.in_claim = False
@@ -235,7 +239,7 @@ class Clerk(threading.Thread):
             if task is None or job.version > versions[job.task]:
                 self.settle(held, Unknown(), None)
             elif job.attempts > job.max_attempts:
-                self.settle(held, _exhausted(job), None)
+                self.settle(held, exhausted(job), None)
             else:
                 known.append(held)
         self.room.add(known)
@@ -388,6 +392,7 @@ class Clerk(threading.Thread):
             self._failed(meaning)
             return True
         self._ask_mine = True
+        self._open_claim.broke()
         self.pulse_good = False  # no claim until a beat has passed (SPEC W4)
         self._board.ask_for_beat()
         if not self._troubled:
@@ -426,26 +431,23 @@ class Clerk(threading.Thread):
     def _release_unknown(self) -> None:
         """After a broken connection: what the database believes us to hold, and what we believe, made one.
 
-        A claim whose answer was lost left runs that nobody runs: they go back (review A11). A run that the database does
+        A claim whose answer was lost left runs that nobody runs: they go back (review A11), also when it comes through
+        only later. A run that the database does
         not know was taken away, or its claim was forgotten by a failover: its body is told; a lease with its fence that
         comes later is a repetition.
         """
+        self._open_claim.looked()
         mine = self._wire.run(jobs.mine(self._sql, self._token))
         if mine is None:
             return  # a standby: whatever we do next fails, and we ask again
-        known = {(fence.id, fence.run_count) for fence in mine}
-        known |= {
-            (w.held.fence.id, w.held.fence.run_count) for w in (*self._again, *self._outbox.copy())
-        }  # perhaps written
+        on_their_way = {(w.held.fence.id, w.held.fence.run_count) for w in (*self._again, *self._outbox.copy())}
+        known = {(fence.id, fence.run_count) for fence in mine} | on_their_way  # perhaps written
         for held in self.room.everything():
             if (held.fence.id, held.fence.run_count) not in known and held.tell(LOST):
                 self._bury(held)
                 log.warning("the lease of job %s (run %d) is lost", held.claimed.job_id, held.fence.run_count)
-        unknown = [
-            fence
-            for fence in mine
-            if (fence.id, fence.run_count) not in self.room.held or (fence.id, fence.run_count) in self._dead
-        ]
+        ours = on_their_way | self.room.held.keys()
+        unknown = [f for f in mine if (f.id, f.run_count) not in ours or (f.id, f.run_count) in self._dead]
         if unknown:
             self._wire.run(jobs.settle(self._sql, [(fence, Settlement(act="release")) for fence in unknown]))
         self._ask_mine = False
@@ -465,12 +467,6 @@ class Clerk(threading.Thread):
             log.debug("could not unregister")
         self._wire.close()
         self._saver.close()
-
-
-def _exhausted(c: ClaimedJob) -> Outcome:
-    """Its attempts were spent before this claim: a deploy has lowered the bound, or a hand has raised the count (RTR-3)."""
-    text = f"{c.attempts - 1} attempts are spent and {c.max_attempts} are allowed; it was not started again"
-    return Raised(Failure(code="EXHAUSTED", kind=ErrorClass.PERMANENT, text=text))
 
 
 def _facts(c: ClaimedJob) -> dict[str, Any]:
