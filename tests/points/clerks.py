@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 from fencepost import App
@@ -97,7 +96,9 @@ class Waiting:
             self.wire.close()
             runtime.on_trouble()
             return
-        waits = self.world.witness.one("select count(*) from fencepost.ready")
+        waits = self.world.witness.one(
+            "select (select count(*) from fencepost.ready) + (select count(*) from fencepost.running)"
+        )
         if runtime.room.is_empty and not waits:
             runtime.clerk.ending = True
 
@@ -120,8 +121,13 @@ def _work(world: World) -> None:
     runtime.clerk._wake = waiting  # type: ignore[assignment]
     runtime._loop_age = lambda: 0.0  # type: ignore[method-assign]
     runtime.clerk._loop_age = lambda: 0.0
-    with closing(app), waiting.wire, world.faults():
-        runtime.clerk.run()
+    try:
+        with world.faults():
+            runtime.clerk.run()
+    finally:
+        for wire in (waiting.wire, runtime.clerk._wire, runtime.clerk._saver):
+            wire.close()
+        app.close()
     world.notes |= {"error": runtime.error, "lost": lost, "left": len(room.held), "token": runtime.token}
 
 

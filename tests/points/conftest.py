@@ -10,7 +10,7 @@ from fencepost import App
 from fencepost.client import again, batch
 from fencepost.sql.catalog import Catalog
 from fencepost.store.wire import Wire
-from fencepost.worker.child import clerk
+from fencepost.worker.child import clerk, openclaim
 from points.injector import injecting
 from points.operations import Counted, World
 from points.witness import Witness
@@ -43,6 +43,7 @@ def world(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(again, "PAUSES_S", (0.002,) * 3)
     monkeypatch.setattr(batch, "ROWS", 2)
     monkeypatch.setattr(clerk, "_RETRY_MOST_S", 0.002)
+    monkeypatch.setattr(openclaim, "LOOK_EVERY_S", 0.0)
     database, witness, hands = watched
     with injecting(database.dsn) as injector:
         app = App(database.dsn)

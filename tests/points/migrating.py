@@ -33,7 +33,7 @@ class Migrations:
         """Count the calls of a migration of an empty database, then fail each that this way can happen to.
 
         Not ``everything``: the writing of a function and the line of its record come fifty times in one transaction;
-        each of them then meets a third of the ways. ``most``: the first so many calls only.
+        each of them then meets one of the ways. ``most``: the first so many calls only.
         """
         found = Found()
         wrong = [*self._play(None, -1)]
@@ -42,7 +42,7 @@ class Migrations:
         points = [
             (at, call.text)
             for at, call in enumerate(self.injector.calls[:most])
-            if call.can(way) and (everything or not _is_common(call) or (at + WAYS.index(way)) % 3 == 0)
+            if call.can(way) and (everything or not _is_common(call) or (at + WAYS.index(way)) % len(WAYS) == 0)
         ]
         for at, text in points:
             wrong = [*self._play(way, at)]

@@ -13,6 +13,7 @@ from fencepost.store.views import TaskRow
 from fencepost.store.wire import Wire
 from points.enqueuing import new
 from points.operations import Operation, World
+from waiting import eventually
 
 ME, OTHER = 7, 8
 
@@ -81,6 +82,7 @@ def _claim(world: World) -> None:
             return
         known = [Fence(job.id, job.run_count, ME) for job in got.jobs]
         if len(world.told) > 1:
+            eventually(world.witness.is_quiet, every=0.002)  # it may come through after its connection is gone
             mine = world.persist(lambda: wire.run(jobs.mine(world.sql, ME)))
             if unknown := [fence for fence in mine or () if fence not in known]:
                 world.persist(lambda: wire.run(jobs.settle(world.sql, _released(unknown))))
