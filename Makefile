@@ -27,8 +27,8 @@ failures: setup  ## the stories of failure: databases, networks, poolers, disks 
 	  $(BIN)/python -m pytest tests/failures -n auto --dist worksteal $(ARGS) || exit 1; \
 	done
 
-prove: setup  ## every order of two and three sessions inside the storage, and the models of the design
-	@$(BIN)/python -m pytest tests/interleave tests/design -n $(WORKERS) --dist worksteal $(ARGS)
+prove: setup  ## every order of two and three sessions, a fault at every call to the database, the models of the design
+	@$(BIN)/python -m pytest tests/interleave tests/points tests/design -n $(WORKERS) --dist worksteal $(ARGS)
 
 servers: setup  ## PostgreSQL 14, 16 and 17 into .venv, for the tests that run on every version there is
 	@for major in $(MAJORS); do \
