@@ -135,6 +135,7 @@ ALL = {
 }  # fmt: skip
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.spec("D4")
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_a_broken_library_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch, mutant: Mutant) -> None:
@@ -145,6 +146,7 @@ def test_a_broken_library_is_noticed(world: World, monkeypatch: pytest.MonkeyPat
     assert explore(world, ALL[mutant.operation], mutant.way, counted).wrong != []
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.spec("D4")
 def test_a_storage_that_settles_one_run_twice_is_noticed(world: World) -> None:
     """The same outcome, sent again after a lost answer, is accepted a second time."""
@@ -172,6 +174,7 @@ def migrations(empty_database: Database) -> Iterator[Migrations]:
         yield made
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.spec("D4")
 def test_a_migration_that_records_before_it_applies_is_noticed(
     migrations: Migrations, monkeypatch: pytest.MonkeyPatch

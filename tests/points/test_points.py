@@ -28,6 +28,7 @@ NODES = [
 ]
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.spec("Q2", "Q3", "Q5", "C1", "C3", "W4", "W6", "S3")
 @pytest.mark.parametrize(("operation", "way"), NODES)
 def test_no_fault_at_any_point_breaks_a_promise(
