@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg.pq import TransactionStatus
 
 from client.shop import Shop
 from fencepost import Answer, Enqueued
@@ -211,6 +212,49 @@ def test_a_repetition_never_denies_the_job_that_its_own_first_try_has_made(
     assert lost == shop.job_ids() == [answer.job_id]
     told = (answer.status, answer.is_new, answer.unsure)
     assert told == ((word, False, True) if named else (Answer.CREATED, True, False))
+
+
+def lost_once(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
+    """The first answer is lost on its way: what was asked for is committed, and then something happens."""
+    losses: list[object] = []
+
+    def run(conn: Any, flow: Any, **how: Any) -> Any:
+        answer = drive.run(conn, flow, **how)
+        if not losses:
+            losses.append(answer)
+            if conn.info.transaction_status == TransactionStatus.INTRANS:
+                conn.execute("commit")
+            meanwhile()
+            conn.pgconn.finish()
+            raise psycopg.OperationalError("server closed the connection unexpectedly")
+        return answer
+
+    monkeypatch.setattr(sync, "run", run)
+
+
+@pytest.mark.spec("Q2", "Q3", "W4")
+def test_a_repetition_starts_no_job_anew_that_has_failed_meanwhile(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call is one submission, however often it is sent; whose end it was, the caller is told, nobody can say."""
+    lost_once(monkeypatch, lambda: shop.end("mine", "fail"))
+
+    with pytest.raises(OutageError, match="whether it was resubmitted is unknown"):
+        shop.receipt.using(job_id="mine").enqueue(1)
+
+    assert shop.ask("select state, resubmits from fencepost.jobs") == [("failed", 0)]
+
+
+@pytest.mark.spec("A3", "R5", "W4")
+def test_an_operators_act_whose_answer_was_lost_is_not_repeated(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have happened: the operator is told so, and looks before acting again."""
+    shop.receipt.using(job_id="failed").enqueue(1)
+    shop.end("failed", "fail")
+    lost_once(monkeypatch, lambda: shop.end("failed", "fail"))
+
+    with pytest.raises(OutageError):
+        shop.app.client.retry("failed", actor="ann")
+
+    assert shop.one("select manual from fencepost.job") == 1
+    assert shop.ask("select action from fencepost.audit") == [("resubmit",)]
 
 
 @pytest.mark.spec("Q2", "Q5", "W4")

@@ -109,6 +109,26 @@ def test_interrupted_passes_strand_nobody(scene: Scene) -> None:
     assert set(scene.states().values()) == {"queued"}
 
 
+@pytest.mark.spec("C10")
+@pytest.mark.parametrize("ahead_s", [3600, -3600], ids=["an hour ahead", "an hour behind"])
+def test_the_clock_of_the_leaders_own_machine_means_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, ahead_s: int
+) -> None:
+    scene.enqueue(2)
+    live, dead = scene.worker(), scene.worker()
+    live.claim(1, ttl_s=30)
+    dead.claim(1, ttl_s=30)
+    dead.die_long_ago(60)
+    right = time.time
+    monkeypatch.setattr(time, "time", lambda: right() + ahead_s)
+
+    turn = reaper(scene).run_turn()
+
+    assert turn.done == 1
+    assert live.beat() == {live.held[0].id: "ok"}
+    assert dead.beat() == {dead.held[0].id: "lost"}
+
+
 @pytest.mark.spec("C11")
 def test_a_jump_of_the_databases_clock_costs_no_live_worker_its_lease(scene: Scene) -> None:
     """The jump is made by moving everything else: stored times and our own clock go back an hour."""

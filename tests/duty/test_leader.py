@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Any
 
 import pytest
 
@@ -159,14 +160,22 @@ def test_a_frozen_leader_loses_its_role_and_knows_it_when_it_thaws(scene: Scene)
 
 
 @pytest.mark.spec("S3")
-def test_the_lease_is_counted_from_the_sending_of_the_renewal(scene: Scene) -> None:
+def test_the_lease_is_counted_from_the_sending_of_the_renewal(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """A renewal whose answer comes late must not stretch the leader's own belief."""
     now = [100.0]
     leader = Leader(scene.dsn, scene.sql, DutySettings(lease=10.0), own=lambda: now[0])
+    call = leader._wire.run
+
+    def late(flow: Any) -> Any:
+        answer = call(flow)
+        now[0] += 2.0
+        return answer
+
+    monkeypatch.setattr(leader._wire, "run", late)
     leader._campaign()
     believes = [leader.leading]
 
-    now[0] += 9.1
+    now[0] = 109.1
     believes.append(leader.leading)
 
     assert believes == [True, False]

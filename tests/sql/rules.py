@@ -710,3 +710,71 @@ async def a_batch_is_taken_in_id_order_whatever_its_acts(s: Store, c: Conn) -> N
     told = await s.settle(c, 1, backwards, results=["no json", None])
     assert list(told) == sorted(told)
     assert await s.states(c, "c", "d") == ["succeeded", "failed"]
+
+
+async def no_write_of_another_run_or_process_changes_anything(s: Store, c: Conn) -> None:
+    """C3: beat, progress, start, checkpoint, retry: one part of the fence wrong, in a batch with the right one or alone."""
+    await s.enq(c, ["j"])
+    await s.settle(c, 7, await s.claim(c, 7), "retry", 0.0, "E")
+    (row,) = await s.claim(c, 7)
+    look = "select r.*, k.checkpoint from fencepost.running r left join fencepost.carry k using (id)"
+    save = "select fencepost.checkpoint_v1($1::bigint, $2::bigint, $3::int, '{}')"
+    both = "select * from fencepost.heartbeat_v1($1::bigint[], $2::bigint[], $3::int[], $4::boolean[], $5::text[])"
+    untouched = await c.fetch(look)
+
+    for token, run_count in ((7, 1), (8, 2)):
+        other = [{**row, "run_count": run_count}]
+        assert await s.beat(c, token, other, ['{"pct": 9}']) == {row["id"]: "lost"}
+        assert await s.start(c, token, other) == {row["id"]: "lost"}
+        assert await c.fetchval(save, token, row["id"], run_count) is False
+        assert (await s.settle(c, token, other, "retry"))[row["id"]] != "accepted"
+        assert await c.fetch(look) == untouched
+
+        told = await c.fetch(both, [7, token], [row["id"]] * 2, [2, run_count], [False, True], [None, '{"pct": 9}'])
+        assert [one["answer"] for one in told] == ["ok", "lost"]
+        (after,) = await c.fetch(look)
+        assert (after["progress"], after["started_at"]) == (None, None)
+        untouched = await c.fetch(look)
+
+
+async def a_job_keeps_its_key_until_it_ends(s: Store, c: Conn) -> None:
+    """Q4: a retry, a pause, a hand-back and a lost lease keep it; the end gives it back."""
+    await s.enq(c, ["j"], keys=["K"])
+    for act in ("retry", "snooze", "release"):
+        await s.settle(c, 1, await s.claim(c, 1), act)
+        assert await s.enq(c, ["other"], keys=["K"]) == ["skipped"], act
+    await s.claim(c, 1)
+    await s.stale(c)
+    assert await s.rescue(c) == 1
+    assert await s.enq(c, ["other"], keys=["K"]) == ["skipped"]
+    await s.settle(c, 1, await s.claim(c, 1))
+    assert await s.enq(c, ["other"], keys=["K"]) == ["created"]
+
+
+async def a_slot_comes_back_once_and_by_who_had_it(s: Store, c: Conn) -> None:
+    """C7: with the outcome that is accepted; not by a late one, nor twice."""
+    await c.execute("select fencepost.gate_limit_v1('G', 3)")
+    await s.enq(c, [f"j{i}" for i in range(6)], ckeys=["G"] * 6)
+    rows = await s.claim(c, 1)
+    assert len(rows) == 3
+
+    assert set((await s.settle(c, 2, rows)).values()) == {"lost"}
+    assert await s.claim(c, 1) == []
+    assert await s.fsck(c) == []
+
+    assert set((await s.settle(c, 1, rows[:1])).values()) == {"accepted"}
+    assert set((await s.settle(c, 1, rows[:1])).values()) == {"already"}
+    assert len(await s.claim(c, 1)) == 1
+    assert await s.fsck(c) == []
+
+
+async def a_gate_that_says_something_is_not_swept(s: Store, c: Conn) -> None:
+    """C7: one that counts, one with a limit of its own, one behind which somebody waits; the rest is forgotten."""
+    await c.execute("select fencepost.gate_limit_v1('raised', 3), fencepost.gate_limit_v1('plain', 1)")
+    await s.enq(c, ["one", "two"], ckeys=["used", "used"])
+    rows = await s.claim(c, 1)
+
+    assert await c.fetchval("select fencepost.gate_sweep_v1(10)") == 1
+    assert len(rows) == 1
+    assert [row["ckey"] for row in await c.fetch("select ckey from fencepost.gate order by ckey")] == ["raised", "used"]
+    assert await s.fsck(c) == []

@@ -68,6 +68,22 @@ def test_a_beat_that_is_being_written_saves_the_lease(breakpoints: Breakpoints) 
     assert during == breakpoints.ask(RESCUE) == []
 
 
+@pytest.mark.spec("C3", "C6")
+def test_a_beat_that_meets_its_own_rescue_is_not_told_ok(breakpoints: Breakpoints) -> None:
+    """The lease was found stale and is held for its end: whoever was told ok now would run beside the next run."""
+    breakpoints.ask(enqueue("j"))
+    breakpoints.ask(CLAIM.format(token=1))
+    breakpoints.ask(STALE)
+
+    with breakpoints.stopped("rescue.chosen", RESCUE) as rescue:
+        during = breakpoints.ask(BEAT)
+
+    assert during == [("busy",)]
+    assert rescue.rows == [(1, "queued")]
+    assert breakpoints.ask(BEAT) == [("lost",)]
+    clean(breakpoints)
+
+
 @pytest.mark.spec("C3", "W6")
 def test_an_outcome_that_meets_its_own_rescue_is_refused(breakpoints: Breakpoints) -> None:
     breakpoints.ask(enqueue("j"))
@@ -280,4 +296,21 @@ def test_a_job_that_is_purged_after_the_look_of_its_batch_comes_back_under_an_id
 
     assert call.rows == [("resubmitted",), ("created",)]
     assert breakpoints.ask("select job_id from fencepost.job where id <= 2") == [("a",)]
+    clean(breakpoints)
+
+
+@pytest.mark.spec("Q3", "C3")
+def test_a_job_that_was_run_again_meanwhile_is_not_revived_as_it_was(breakpoints: Breakpoints) -> None:
+    """The look saw the end of its first run; by the act it has ended a second time, and the third run must be counted so."""
+    breakpoints.ask(enqueue("j"))
+    breakpoints.ask(CLAIM.format(token=1))
+    breakpoints.ask(settle(1, act="fail"))
+
+    with breakpoints.stopped("enqueue.looked", enqueue("j")) as call:
+        breakpoints.ask(enqueue("j"))
+        breakpoints.ask(CLAIM.format(token=1))
+        breakpoints.ask(settle(1, rc=2, act="fail"))
+
+    assert call.rows == [("resubmitted",)]
+    assert breakpoints.ask(CLAIM.format(token=1)) == [(1, 3)]
     clean(breakpoints)

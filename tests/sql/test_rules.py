@@ -62,6 +62,10 @@ RULES = [
     pytest.param(r.a_key_limit_holds_without_its_gate_row, marks=pytest.mark.spec("C7")),
     pytest.param(r.an_answer_of_enqueue_locks_nothing, marks=pytest.mark.spec("Q11")),
     pytest.param(r.a_batch_is_taken_in_id_order_whatever_its_acts, marks=pytest.mark.spec("Q11")),
+    pytest.param(r.no_write_of_another_run_or_process_changes_anything, marks=pytest.mark.spec("C3", "W9")),
+    pytest.param(r.a_job_keeps_its_key_until_it_ends, marks=pytest.mark.spec("Q4")),
+    pytest.param(r.a_slot_comes_back_once_and_by_who_had_it, marks=pytest.mark.spec("C7", "C3")),
+    pytest.param(r.a_gate_that_says_something_is_not_swept, marks=pytest.mark.spec("C7")),
 ]
 
 

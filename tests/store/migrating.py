@@ -17,10 +17,11 @@ from typing import Any
 
 import psycopg
 
+import fencepost
 from fencepost.sql.catalog import Catalog, SqlFile
 
-SOURCES = Path(__file__).resolve().parents[2] / "src"
-
+SOURCES = Path(fencepost.__file__).parents[1]
+"""Those under test, wherever they lie."""
 
 SHAPE = """
 select 'column', c.relname::text, a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull::text,

@@ -139,6 +139,22 @@ def test_a_lock_that_is_never_given_ends_with_a_sentence(database: Database, mon
 
 
 @pytest.mark.spec("A4")
+def test_what_could_not_be_applied_is_not_on_record(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever ends a migration in the middle: the next one finds the file not done, and does it."""
+    monkeypatch.setattr(migrator, "LOCK_TIMEOUT", "20ms")
+    monkeypatch.setattr(migrator, "LOCK_PATIENCE_S", 0.1)
+    later = with_files(SqlFile("0009_later", "alter table fencepost.job add column later int", {"phase": "expand"}))
+    with writer(database), pytest.raises(OutageError):
+        migrate(database.dsn, later)
+
+    again = migrate(database.dsn, later)
+
+    assert again.applied == ("0009_later",)
+    with database.connect() as conn:
+        conn.execute("select later from fencepost.job")
+
+
+@pytest.mark.spec("A4")
 def test_an_index_build_that_was_cut_off_is_found_and_done_again(database: Database) -> None:
     with database.connect() as conn:
         wanted = shape(conn)

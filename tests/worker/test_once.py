@@ -41,6 +41,21 @@ def test_a_stop_that_overruns_it(scene: Scene, task: str, lost: str) -> None:
 
 
 @kinds
+@pytest.mark.spec("W12", "C6")
+def test_its_start_is_durable_before_it_begins(scene: Scene, task: str, lost: str) -> None:
+    """Not only with the next beat: a machine that is lost before that leaves no doubt that it had begun."""
+    scene.worker(app=APP, leader=False, heartbeat_interval=60, heartbeat_ttl=600)
+    scene.put(task, seconds=600)
+
+    scene.wait("begin", task)
+
+    assert scene.rows("SELECT started_at IS NOT NULL, heartbeat_at FROM fencepost.running") == [(True, None)]
+    scene.rows("UPDATE fencepost.running SET claimed_at = claimed_at - interval '1 h' RETURNING id")
+    scene.rows("SELECT fencepost.rescue_v1(10)")
+    assert_ran_once(scene, task, lost, "STALE")
+
+
+@kinds
 @pytest.mark.spec("W12", "C6", "W11")
 def test_a_worker_process_that_dies_with_it(scene: Scene, task: str, lost: str) -> None:
     scene.worker(app=APP, processes=2)

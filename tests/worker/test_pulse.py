@@ -117,6 +117,21 @@ def test_only_what_was_renewed_counts_as_renewed() -> None:
     assert before <= said.sent_ns <= boot_ns()
 
 
+@pytest.mark.spec("W5")
+def test_a_lease_counts_from_the_sending_of_the_beat() -> None:
+    """The answer may come late: by then the lease has run for as long."""
+    answered: list[int] = []
+
+    def late(stmt: Stmt) -> Rows:
+        answered.append(boot_ns())
+        return all_ok(stmt)
+
+    said = beat(ScriptedWire(late), {7: board_with(1)})[7]
+
+    assert said.renewed == (1,)
+    assert said.sent_ns <= answered[0]
+
+
 def test_a_zombie_and_its_successor_get_their_own_answers() -> None:
     """The same id on two boards: asked for in two statements, since answers come by id."""
     wire = ScriptedWire(lambda stmt: [(1, "lost" if cast("Any", stmt.params)["token"] == [7] else "ok")])
