@@ -4,7 +4,7 @@
 #   ARGS=...     more words for pytest or the demo   TIMES=...  how often "failures" repeats, each time in another order
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test failures prove servers demo format lint types layers clean
+.PHONY: help setup check test failures prove mutants servers demo format lint types layers clean
 
 BIN     := .venv/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input
@@ -29,6 +29,9 @@ failures: setup  ## the stories of failure: databases, networks, poolers, disks 
 
 prove: setup  ## every order of two and three sessions, a fault at every call to the database, the models of the design
 	@$(BIN)/python -m pytest tests/interleave tests/points tests/design -n $(WORKERS) --dist worksteal $(ARGS)
+
+mutants: setup  ## break the product in one place after the other: the test that is named for each must notice
+	@PYTHONPATH=tests $(BIN)/python -m mutants.run $(ARGS)
 
 servers: setup  ## PostgreSQL 14, 16 and 17 into .venv, for the tests that run on every version there is
 	@for major in $(MAJORS); do \
