@@ -111,7 +111,7 @@ MOVES = [
     _sql("a raised limit is swept", "gate_sweep_v1", "g.used = 0 AND g.lim = 1", "g.used = 0",
          RULE.format("a_gate_that_says_something_is_not_swept")),
     _sql("a busy gate lets through", "_sift", "r.ckey = ANY (v_mine)\n                   AND coalesce(", "coalesce(",
-         RULE.format("a_key_limit_holds_without_its_gate_row")),
+         RULE.format("a_key_limit_holds_without_its_gate_row"), by="LockNotAvailable"),
     _sql("a slot comes back before the outcome is written", "_settle", "  -- 1. Ends: what the handler decided",
          "  PERFORM {schema}._give_slots(ARRAY(SELECT r.ckey FROM {schema}.running r WHERE r.id = ANY (p_id)));\n"
          "  -- 1. Ends: what the handler decided", RULE.format("a_slot_comes_back_once_and_by_who_had_it")),
