@@ -4,7 +4,7 @@
 #   ARGS=...     more words for pytest or the demo   TIMES=...  how often "failures" repeats, each time in another order
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test failures prove mutants servers demo format lint types layers clean
+.PHONY: help setup check test failures prove prove-long mutants servers demo format lint types layers clean
 
 BIN     := .venv/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input
@@ -27,8 +27,11 @@ failures: setup  ## the stories of failure: databases, networks, poolers, disks 
 	  $(BIN)/python -m pytest tests/failures -n auto --dist worksteal $(ARGS) || exit 1; \
 	done
 
-prove: setup  ## every order of two and three sessions, a fault at every call to the database, the models of the design
-	@$(BIN)/python -m pytest tests/interleave tests/points tests/design -n $(WORKERS) --dist worksteal $(ARGS)
+prove: setup  ## tortures, every order of the sessions, a fault at every call, a model, the mutants: a quarter of an hour
+	@PYTHONPATH=tests $(BIN)/python -m proving.run --jobs $(WORKERS) $(ARGS)
+
+prove-long: setup  ## the same to the end: every order, every mutant, long tortures: hours
+	@PYTHONPATH=tests $(BIN)/python -m proving.run --long --jobs $(WORKERS) $(ARGS)
 
 mutants: setup  ## break the product in one place after the other: the test that is named for each must notice
 	@PYTHONPATH=tests $(BIN)/python -m mutants.run $(ARGS)

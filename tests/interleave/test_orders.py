@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
@@ -51,9 +52,15 @@ def show(found: Found) -> str:
 
 @pytest.mark.spec("L1", "L2", "C1", "C3", "C6", "Q3", "Q4", "Q11")
 @pytest.mark.parametrize("names", [*PAIRS, *TRIPLES], ids=" | ".join)
-def test_no_order_breaks_a_promise(steppable: Database, names: tuple[str, ...], request: pytest.FixtureRequest) -> None:
+def test_no_order_breaks_a_promise(
+    steppable: Database,
+    names: tuple[str, ...],
+    request: pytest.FixtureRequest,
+    record_property: Callable[[str, object], None],
+) -> None:
     found = explore(steppable.dsn, chosen(names, request.config.getoption("--nightly")))
 
+    record_property("orders", found.played)
     print(f"{found.played} orders, {len(found.traces)} of them different, {found.waited} with a wait; {found.answers}")
     assert found.wrong == [], show(found)
 

@@ -43,8 +43,13 @@ def run(options: TortureOptions) -> int:
 
     seed = options.seed if options.seed is not None else secrets.randbelow(1_000_000)
     folder = _folder(options.folder)
-    ground = _ground(options, folder)
-    kinds = choose(options.faults, ground)
+    try:
+        ground = _ground(options, folder)
+        kinds = choose(options.faults, ground)
+    except BaseException:
+        if options.folder is None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
     settings = Settings(seed=seed, seconds=options.seconds)
     verdict = Story(folder, ground, settings, kinds, _say).run()
     if options.report is not None:

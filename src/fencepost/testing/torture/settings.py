@@ -39,8 +39,8 @@ class Settings:
     shutdown: float = 2.0
     max_attempts: int = 60
     max_crashes: int = 60
-    faults_every: float = 0.6
-    faults_at_once: int = 3
+    faults_every: float = 0.5
+    faults_at_once: int = 4
     drain_within: float = 90.0
 
     @property
