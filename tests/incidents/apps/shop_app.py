@@ -5,39 +5,17 @@ A body notes its beginning and end as a line of JSON in the file SCENE_EVENTS, a
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from pathlib import Path
-from urllib import request
 from uuid import uuid4
 
 from fencepost import App, JobContext, Permanent, RetryPolicy
+from incidents.apps.outside import make, wait_at
 from worker.apps.scenario_app import note, noted
 
 app = App.from_env(name="shop", classify=[(422, "INVALID_PAYLOAD", "permanent")])
 THREE = RetryPolicy(max_attempts=3, backoff="300ms, 900ms", jitter=0)
 SOON = RetryPolicy(max_attempts=5, backoff="100ms", jitter=0)
-_direct = request.build_opener(request.ProxyHandler({}))
-
-
-def make(key: str, name: str, patience: float = 20.0) -> int:
-    """Ask the provider for the object ``name`` under this key; raises what urllib raises."""
-    asked = request.Request(
-        os.environ["SHOP_PROVIDER"] + "/objects",
-        json.dumps({"name": name}).encode(),
-        {"Content-Type": "application/json", "Idempotency-Key": key},
-        method="POST",
-    )
-    with _direct.open(asked, timeout=patience) as answer:
-        return int(json.load(answer)["object"])
-
-
-def wait_at(gate: str) -> None:
-    """Until the test opens it."""
-    file = Path(os.environ["SCENE_EVENTS"]).with_name(f"gate {gate}")
-    while not file.exists():
-        time.sleep(0.01)
 
 
 @app.task("send")
@@ -45,7 +23,7 @@ def send(job: JobContext, name: str, gate: str | None = None) -> int:
     """With the default policy: the first pause is 30 s."""
     with noted(job):
         if gate is not None:
-            wait_at(gate)
+            wait_at(gate, job)
         return make(job.idempotency_key("send", name), name)
 
 
@@ -69,7 +47,7 @@ def send_and_linger(job: JobContext, name: str, careless: bool = False) -> int:
         made = make(uuid4().hex if careless else job.idempotency_key("send", name), name)
         note("made", job, object=made)
         if job.run_count == 1:
-            wait_at("never")
+            wait_at("never", job)
         return made
 
 
@@ -78,7 +56,7 @@ def wait(job: JobContext, gate: str) -> str:
     """The first run waits at a gate, later ones do not."""
     with noted(job):
         if job.run_count == 1:
-            wait_at(gate)
+            wait_at(gate, job)
         return "waited"
 
 
