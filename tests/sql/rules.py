@@ -102,6 +102,22 @@ async def a_pause_and_quotas_hold_in_the_claim(s: Store, c: Conn) -> None:
     assert sorted(row["fair_key"] for row in rows) == list("AABBCC")
 
 
+async def a_job_comes_back_into_the_queue_as_the_queue_is_by_then(s: Store, c: Conn) -> None:
+    """C9: made plain or fair while its job ran. Found by the model: a worker of this and of a fair queue never saw it again."""
+    await c.execute("select fencepost.queue_fair_v1('fair', true)")
+    await c.execute("select fencepost.queue_fair_v1('was fair', true)")
+    await s.enq(c, ["was fair"], "was fair", opts={"tenant": "A"})
+    await s.enq(c, ["was plain"], "was plain", opts={"tenant": "A"})
+    rows = await s.claim(c, 1, ["was fair", "was plain"])
+    await c.execute("select fencepost.queue_fair_v1('was fair', false)")
+    await c.execute("select fencepost.queue_fair_v1('was plain', true)")
+
+    await s.settle(c, 1, rows, ["retry", "release"])
+
+    again = await c.fetch("select * from fencepost.claim_v1(1, '{was fair,was plain,fair}', '{1,1,1}')")
+    assert {row["job_id"]: row["fair_key"] for row in again} == {"was fair": None, "was plain": "A"}
+
+
 async def the_labels_come_in_the_promised_precedence(s: Store, c: Conn) -> None:
     """L1: lost, recovered, retrying, scheduled, parked, paused; the state is one of seven all the same."""
     await s.enq(c, ["retrying", "recovered", "lost"])

@@ -20,6 +20,7 @@ RULES = [
     pytest.param(r.deadlines_are_applied_where_a_job_is_met, marks=pytest.mark.spec("Q6", "L6")),
     pytest.param(r.a_resubmission_keeps_the_run_count, marks=pytest.mark.spec("Q3", "E2")),
     pytest.param(r.a_pause_and_quotas_hold_in_the_claim, marks=pytest.mark.spec("C2", "C9")),
+    pytest.param(r.a_job_comes_back_into_the_queue_as_the_queue_is_by_then, marks=pytest.mark.spec("C9")),
     pytest.param(r.the_labels_come_in_the_promised_precedence, marks=pytest.mark.spec("L1")),
     pytest.param(r.a_lost_lease_is_recorded_and_the_job_runs_again, marks=pytest.mark.spec("C6", "L3", "L5")),
     pytest.param(r.a_lost_lease_without_attempts_left_fails, marks=pytest.mark.spec("C6")),

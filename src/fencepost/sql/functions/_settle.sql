@@ -103,6 +103,10 @@ BEGIN
              least(a.snoozes + (a.act = 'snooze')::int, 32000) AS snoozes_now
         FROM (SELECT x.*, CASE x.act WHEN 'lost' THEN 'STALE' WHEN 'timeout' THEN coalesce(x.code, 'TIMEOUT')
                                      ELSE x.code END AS run_code FROM account x) a
+    ), back AS MATERIALIZED (           -- the queue may have been made fair, or plain again, while they ran
+      SELECT v.*, coalesce((SELECT j.tenant FROM {schema}.job j JOIN {schema}.queue q ON q.name = j.queue AND q.fair
+                             WHERE j.id = v.id), '') AS fair_now
+        FROM verdict v WHERE v.state IS NULL
     ), ended AS (
       INSERT INTO {schema}.outcome (id, token, claimed_at, finished_at, purge_at, run_count, attempts, crashes, snoozes,
                                     state, stale, started_at, last_beat_at, max_gap_s, error_code, error, stats)
@@ -116,23 +120,23 @@ BEGIN
       INSERT INTO {schema}.ready (id, run_at, run_count, bytes, priority, attempts, crashes, snoozes, keyed, queue,
                                   fair_key, ckey, start_by, finish_by)
       SELECT v.id, v.run_at, v.run_count, v.bytes, v.priority, v.attempts_left, v.crashes_now, v.snoozes_now, v.keyed,
-             v.queue, v.fair_key, v.ckey, CASE WHEN NOT v.spent AND v.started_at IS NULL THEN v.start_by END,
+             v.queue, v.fair_now, v.ckey, CASE WHEN NOT v.spent AND v.started_at IS NULL THEN v.start_by END,
              v.finish_by
-        FROM verdict v WHERE v.state IS NULL AND v.delay = 0 AND v.act <> 'park'
+        FROM back v WHERE v.delay = 0 AND v.act <> 'park'
     ), later AS (
       INSERT INTO {schema}.delayed (id, run_at, run_count, bytes, priority, attempts, crashes, snoozes, keyed, queue,
                                     fair_key, ckey, finish_by, reason)
       SELECT v.id, v.next_at, v.run_count, v.bytes, v.priority, v.attempts_left, v.crashes_now, v.snoozes_now, v.keyed,
-             v.queue, v.fair_key, v.ckey, v.finish_by,
+             v.queue, v.fair_now, v.ckey, v.finish_by,
              CASE v.act WHEN 'lost' THEN 'crash' WHEN 'snooze' THEN 'snooze' WHEN 'release' THEN 'snooze'
                         ELSE 'retry' END
-        FROM verdict v WHERE v.state IS NULL AND v.delay > 0 AND v.act <> 'park'
+        FROM back v WHERE v.delay > 0 AND v.act <> 'park'
     ), unknown AS (
       INSERT INTO {schema}.parked (id, run_at, run_count, bytes, priority, attempts, crashes, snoozes, keyed, queue,
                                    fair_key, ckey, start_by, finish_by, reason)
       SELECT v.id, v.run_at, v.run_count, v.bytes, v.priority, v.attempts_left, v.crashes, v.snoozes, v.keyed, v.queue,
-             v.fair_key, v.ckey, v.start_by, v.finish_by, 'unknown'
-        FROM verdict v WHERE v.state IS NULL AND v.act = 'park'
+             v.fair_now, v.ckey, v.start_by, v.finish_by, 'unknown'
+        FROM back v WHERE v.act = 'park'
     ), history AS (
       INSERT INTO {schema}.attempt (id, run_count, token, claimed_at, started_at, ended_at, last_beat_at, max_gap_s,
                                     how, spent, error_code, error, stats)
