@@ -100,4 +100,3 @@ class CommandWorker(Worker):
         """By which its processes are known in the database."""
         pids = [*self.children()]
         return {token for token, pid in self.scene.rows("SELECT token, pid FROM fencepost.worker") if pid in pids}
-

@@ -72,7 +72,9 @@ def look(shop: Shop) -> Figures:
     with shop.database.connect() as conn:
         claim_blocks = blocks(conn, CLAIM)
         claim_s = best_of(9, lambda: claimed(conn))
-    return Figures(claim_blocks, claim_s, {" ".join(words): best_of(4, partial(shop.ask, *words)) for words in COMMANDS})
+    return Figures(
+        claim_blocks, claim_s, {" ".join(words): best_of(4, partial(shop.ask, *words)) for words in COMMANDS}
+    )
 
 
 def claimed(conn: psycopg.Connection[Any]) -> None:
