@@ -44,6 +44,20 @@ def _catch(number: int, _frame: FrameType | None) -> None:
     caught.append(number)
 
 
+def interrupt_on_stops() -> None:
+    """For a command that starts programs of its own: SIGTERM, and a SIGHUP that is not ignored, end it as Ctrl-C does.
+
+    What it started then ends with it. Main thread only.
+    """
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _interrupt)
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
 def finish(code: int) -> NoReturn:
     """End the process now: signals ignored, streams flushed, no finalisation."""
     for number in (*STOPS, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):

@@ -9,6 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from fencepost import early
 from fencepost.errors import UsageError
 
 NEEDED = ("aiohttp", "aiosmtpd")
@@ -38,6 +39,7 @@ def run(options: DemoOptions) -> int:
         raise UsageError("--rows must be 50 or more, so that there is time to kill a worker and restart the database")
     rows = read_rows(options.csv, options.key, options.rows)
     folder = _folder(options.folder)
+    early.interrupt_on_stops()  # or the workers would outlive us
     screen = display(options.json)
     try:
         told = Story(folder, rows, screen).run()

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
-import signal
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
+from fencepost import early
 from fencepost.errors import UsageError
 from fencepost.testing.torture.ground import GivenGround, Ground, OwnGround
 from fencepost.testing.torture.settings import Settings
@@ -53,7 +52,7 @@ def run(options: TortureOptions) -> int:
             shutil.rmtree(folder, ignore_errors=True)
         raise
     settings = Settings(seed=seed, seconds=options.seconds)
-    signal.signal(signal.SIGTERM, _interrupt)  # or workers and server would outlive us
+    early.interrupt_on_stops()  # or workers and server would outlive us
     verdict = Story(folder, ground, settings, kinds, _say).run()
     if options.report is not None:
         from fencepost.testing.torture.report import write
@@ -69,10 +68,6 @@ def run(options: TortureOptions) -> int:
     else:
         shutil.rmtree(folder, ignore_errors=True)
     return int(figures["exit"])
-
-
-def _interrupt(number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def _say(line: str) -> None:

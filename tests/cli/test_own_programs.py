@@ -1,0 +1,61 @@
+"""Commands that start workers and servers of their own end them too, however they are told to end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from waiting import eventually
+
+
+def of(folder: Path) -> list[str]:
+    """Living processes that have the folder's name in their environment or command."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            try:
+                told = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
+                ended = (entry / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+            except OSError:
+                continue
+            if not ended and any(str(folder).encode() in one for one in told):
+                found.append(told[0].replace(b"\0", b" ").decode(errors="replace"))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        (("demo", "--rows", "2000"), signal.SIGTERM),
+        (("demo", "--rows", "2000"), signal.SIGHUP),
+        (("torture", "--seconds", "60"), signal.SIGTERM),
+    ],
+    ids=["demo TERM", "demo HUP", "torture TERM"],
+)
+def test_who_is_told_to_end_leaves_nobody_behind(
+    words: tuple[str, ...], number: signal.Signals, tmp_path: Path
+) -> None:
+    folder = tmp_path / "own"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fencepost", *words, "--folder", str(folder)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        eventually(lambda: any("fencepost.worker.child" in one for one in of(folder)), within=60)
+
+        process.send_signal(number)
+
+        assert process.wait(60) == 130
+        eventually(lambda: of(folder) == [], within=30)
+    finally:
+        process.kill()
+        process.wait()
