@@ -81,12 +81,13 @@ class Story:
         nemesis = self._nemesis = Nemesis(world, self._kinds, self._folder)
         nemesis.start()
         try:
-            said = time.monotonic()
+            said, done = time.monotonic(), 0
             while (now := time.monotonic()) < ends and nemesis.failure is None:
                 time.sleep(0.1)
                 if now - said >= _SAY_EVERY_S:
                     said = now
-                    self._say(f"{ends - now:4.0f} s left: {self._ask(_DONE) or 0} jobs ended, {nemesis.landed} faults")
+                    done = self._ask(_DONE) or done  # nobody answers in the middle of a restart
+                    self._say(f"{ends - now:4.0f} s left: {done} jobs ended, {nemesis.landed} faults")
         finally:
             nemesis.end()
         if nemesis.failure is not None:
