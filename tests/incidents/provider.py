@@ -132,7 +132,7 @@ class _Requests(BaseHTTPRequestHandler):
     def _body(self) -> bytes:
         return self.rfile.read(int(self.headers["Content-Length"]))
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
+    def log_message(self, *_: Any) -> None:
         """The journal is enough."""
 
 
