@@ -1,0 +1,84 @@
+"""Any moves in any order, at any time: a history, step by step, as Hypothesis chooses and shortens it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from model import wishes as w
+from model.moves import Moves
+from model.storage import Storage
+
+_JOB_ID, _TOKEN, _QUEUE, _CKEY, _TASK = map(st.sampled_from, (w.JOB_IDS, w.TOKENS, w.QUEUES, w.CKEYS, w.TASKS))
+_ROLE = st.sampled_from(("leader", "other"))
+
+MOVES: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
+    "time_moves": (4, {"span": w.spans}),
+    "time_moves_to_where_something_is_due": (5, {"n": st.integers(0, 30), "off": st.integers(-1, 1)}),
+    "enqueue": (5, {"batch": st.lists(w.wishes, min_size=1, max_size=5), "on_terminal": st.sampled_from(("resubmit", "resubmit", "exists"))}),
+    "enqueue_from_sql": (3, {"one": w.wishes}),
+    "claim": (8, {"token": _TOKEN, "lanes": w.lanes, "ttl_s": st.sampled_from((30, 30, 7)), "due": st.booleans(), "one": st.integers(0, 5)}),
+    "beat": (3, {"picks": st.lists(w.picks, min_size=1, max_size=3), "started": st.booleans(), "progress": w.seldom((1, 2), 1), "others": st.sets(_TOKEN, max_size=2)}),
+    "start": (2, {"picks": st.lists(w.picks, min_size=1, max_size=3)}),
+    "checkpoint": (2, {"pick": w.picks, "data": st.integers(1, 3)}),
+    "settle": (10, {"endings": st.lists(w.endings, min_size=1, max_size=4), "defer": st.sampled_from((False, False, True))}),
+    "rescue": (3, {"limit": st.sampled_from((1, 2, 100)), "grace_s": st.sampled_from((0, 0, 0, 10))}),
+    "rescue_process": (2, {"token": _TOKEN, "ids": st.lists(st.integers(0, 11), max_size=4), "kinds": st.lists(st.integers(0, 2), min_size=4, max_size=4)}),
+    "cancel": (2, {"job_id": _JOB_ID}),
+    "resubmit": (2, {"job_id": _JOB_ID}),
+    "resolve": (2, {"job_id": _JOB_ID, "verdict": st.sampled_from(("succeeded", "failed", "cancelled", "queued")), "result": w.seldom((9,), 1)}),
+    "discard": (1, {"job_id": _JOB_ID}),
+    "pause": (1, {"queue": _QUEUE, "paused": st.sampled_from((True, False, False))}),
+    "make_fair": (2, {"queue": _QUEUE, "fair": st.booleans()}),
+    "limit": (2, {"ckey": _CKEY, "lim": st.integers(0, 3)}),
+    "promote": (2, {"limit": st.sampled_from((1, 100, 100))}),
+    "expire": (1, {}),
+    "purge": (2, {}),
+    "retention": (1, {"task": _TASK}),
+    "sweep_gates": (1, {"limit": st.sampled_from((1, 100))}),
+    "recount": (1, {"ckeys": st.lists(_CKEY, min_size=1, unique=True)}),
+    "a_worker_comes_or_goes": (2, {"token": _TOKEN, "here": st.sampled_from((True, True, False)), "tasks": st.dictionaries(_TASK, st.integers(1, 3))}),
+    "publish_a_task": (1, {"task": _TASK, "policy": w.policies}),
+    "wake_known": (1, {}),
+    "lead": (2, {"name": _ROLE, "token": _TOKEN, "lease_s": st.sampled_from((10, 40)), "knows": st.booleans()}),
+    "resign": (1, {"name": _ROLE, "token": _TOKEN}),
+}  # fmt: skip
+"""How often, and with what. One rule for all of them: Hypothesis would choose among rules evenly, and turn off half of them
+for a whole history; then most histories never claim a job."""
+
+_NAMES = [name for name, (weight, _) in MOVES.items() for _ in range(weight)]
+_MOVE = st.sampled_from(_NAMES).flatmap(lambda name: st.tuples(st.just(name), st.fixed_dictionaries(MOVES[name][1])))
+
+
+class Machine(RuleBasedStateMachine):
+    """One history. A subclass has the storage, and counts what was played and heard."""
+
+    storage: ClassVar[Storage]
+    rules_played: ClassVar[int]
+    heard: ClassVar[Counter[str]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.moves = Moves(self.storage)
+
+    def teardown(self) -> None:
+        self.heard.update(self.moves.heard)
+        self.storage.end()
+
+    @initialize()
+    def tasks_are_published(self) -> None:
+        for task, policy in w.FORESEEN.items():
+            self.moves.publish_a_task(task, policy)
+
+    @rule(move=_MOVE)
+    def play(self, move: tuple[str, dict[str, Any]]) -> None:
+        name, words = move
+        type(self).rules_played += 1
+        getattr(self.moves, name)(**words)
+
+    @invariant()
+    def the_storage_shows_what_the_model_does(self) -> None:
+        self.moves.look()
