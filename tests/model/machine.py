@@ -13,25 +13,37 @@ from model.moves import Moves
 from model.storage import Storage
 
 _JOB_ID, _TOKEN, _QUEUE, _CKEY, _TASK = map(st.sampled_from, (w.JOB_IDS, w.TOKENS, w.QUEUES, w.CKEYS, w.TASKS))
-_ROLE = st.sampled_from(("leader", "other"))
+_ROLE, _VERDICT = map(st.sampled_from, (("leader", "other"), ("succeeded", "failed", "cancelled", "queued")))
+_PICKS = st.lists(w.picks, min_size=1, max_size=3)
+_BATCH = st.lists(w.wishes, min_size=1, max_size=5)
+_ENDINGS = st.lists(w.endings, min_size=1, max_size=4)
+_SOMETIMES = st.sampled_from((False, False, True))
+_MOSTLY = st.sampled_from((True, True, False))
 
 MOVES: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
     "time_moves": (4, {"span": w.spans}),
     "time_moves_to_where_something_is_due": (5, {"n": st.integers(0, 30), "off": st.integers(-1, 1)}),
-    "enqueue": (5, {"batch": st.lists(w.wishes, min_size=1, max_size=5), "on_terminal": st.sampled_from(("resubmit", "resubmit", "exists"))}),
+    "enqueue": (5, {"batch": _BATCH, "on_terminal": st.sampled_from(("resubmit", "resubmit", "exists"))}),
     "enqueue_from_sql": (3, {"one": w.wishes}),
-    "claim": (8, {"token": _TOKEN, "lanes": w.lanes, "ttl_s": st.sampled_from((30, 30, 7)), "due": st.booleans(), "one": st.integers(0, 5)}),
-    "beat": (3, {"picks": st.lists(w.picks, min_size=1, max_size=3), "started": st.booleans(), "progress": w.seldom((1, 2), 1), "others": st.sets(_TOKEN, max_size=2)}),
-    "start": (2, {"picks": st.lists(w.picks, min_size=1, max_size=3)}),
+    "claim": (8, {
+        "token": _TOKEN, "lanes": w.lanes, "ttl_s": st.sampled_from((30, 30, 7)), "due": st.booleans(), "one": st.integers(0, 5),
+    }),
+    "beat": (3, {
+        "picks": _PICKS, "started": st.booleans(), "progress": w.seldom((1, 2), 1), "others": st.sets(_TOKEN, max_size=2),
+    }),
+    "start": (2, {"picks": _PICKS}),
     "checkpoint": (2, {"pick": w.picks, "data": st.integers(1, 3)}),
-    "settle": (10, {"endings": st.lists(w.endings, min_size=1, max_size=4), "defer": st.sampled_from((False, False, True))}),
+    "settle": (10, {"endings": _ENDINGS, "defer": _SOMETIMES}),
     "rescue": (3, {"limit": st.sampled_from((1, 2, 100)), "grace_s": st.sampled_from((0, 0, 0, 10))}),
-    "rescue_process": (2, {"token": _TOKEN, "ids": st.lists(st.integers(0, 11), max_size=4), "kinds": st.lists(st.integers(0, 2), min_size=4, max_size=4)}),
+    "rescue_process": (2, {
+        "token": _TOKEN, "ids": st.lists(st.integers(0, 11), max_size=4),
+        "kinds": st.lists(st.integers(0, 2), min_size=4, max_size=4),
+    }),
     "cancel": (2, {"job_id": _JOB_ID}),
     "resubmit": (2, {"job_id": _JOB_ID}),
-    "resolve": (2, {"job_id": _JOB_ID, "verdict": st.sampled_from(("succeeded", "failed", "cancelled", "queued")), "result": w.seldom((9,), 1)}),
+    "resolve": (2, {"job_id": _JOB_ID, "verdict": _VERDICT, "result": w.seldom((9,), 1)}),
     "discard": (1, {"job_id": _JOB_ID}),
-    "pause": (1, {"queue": _QUEUE, "paused": st.sampled_from((True, False, False))}),
+    "pause": (1, {"queue": _QUEUE, "paused": _SOMETIMES}),
     "make_fair": (2, {"queue": _QUEUE, "fair": st.booleans()}),
     "limit": (2, {"ckey": _CKEY, "lim": st.integers(0, 3)}),
     "promote": (2, {"limit": st.sampled_from((1, 100, 100))}),
@@ -40,7 +52,9 @@ MOVES: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
     "retention": (1, {"task": _TASK}),
     "sweep_gates": (1, {"limit": st.sampled_from((1, 100))}),
     "recount": (1, {"ckeys": st.lists(_CKEY, min_size=1, unique=True)}),
-    "a_worker_comes_or_goes": (2, {"token": _TOKEN, "here": st.sampled_from((True, True, False)), "tasks": st.dictionaries(_TASK, st.integers(1, 3))}),
+    "a_worker_comes_or_goes": (2, {
+        "token": _TOKEN, "here": _MOSTLY, "tasks": st.dictionaries(_TASK, st.integers(1, 3)),
+    }),
     "publish_a_task": (1, {"task": _TASK, "policy": w.policies}),
     "wake_known": (1, {}),
     "lead": (2, {"name": _ROLE, "token": _TOKEN, "lease_s": st.sampled_from((10, 40)), "knows": st.booleans()}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -54,9 +55,16 @@ class Moves:
         self.storage.set_time(now)
 
     def _instants(self) -> set[int]:
-        found = {at for job in self.model.waiting() for at in (job.run_at, job.row_start_by, job.row_finish_by) if at is not None}
+        found = {
+            at
+            for job in self.model.waiting()
+            for at in (job.run_at, job.row_start_by, job.row_finish_by)
+            if at is not None
+        }
         found |= {job.lease.last_sign + job.lease.ttl_s for job in self.model.jobs.values() if job.lease}
-        found |= {beat + 60 for beat, _ in self.model.workers.values()} | {x.expires_at for x in self.model.leaders.values()}
+        found |= {beat + 60 for beat, _ in self.model.workers.values()} | {
+            x.expires_at for x in self.model.leaders.values()
+        }
         for job in self.model.jobs.values():
             if job.end is not None and job.end.purge_at is not None and job.end.run.ended_at is not None:
                 found |= {job.end.purge_at, job.end.run.ended_at + self.model.window_s(job)}
@@ -81,8 +89,10 @@ class Moves:
         self._note_queued(real)
 
     def _at(self, one: Input) -> Input:
-        times = {name: getattr(one, name) for name in ("run_at", "start_by", "finish_by")}
-        return one._replace(**{name: at if at is None else at + self.model.now for name, at in times.items()})
+        def at(offset: int | None) -> int | None:
+            return None if offset is None else self.model.now + offset
+
+        return one._replace(run_at=at(one.run_at), start_by=at(one.start_by), finish_by=at(one.finish_by))
 
     def _note_queued(self, answers: Sequence[tuple[Any, ...]]) -> None:
         for answer, id_, *_ in answers:
@@ -98,6 +108,7 @@ class Moves:
         real = self.storage.claim(token, lanes, ttl_s, only_one=one == 5)
 
         self._hear("claim", real, self.model.claim(token, lanes, ttl_s, only_one=one == 5))
+        self.heard.update({"claim: run": len(real[1]), "claim: aside": real[0]})
         for run in real[1]:
             self.promises.claimed(run["id"], run["run_count"])
             self.fences.append(Fence(run["id"], run["run_count"], token))
@@ -106,8 +117,10 @@ class Moves:
         """Different ones. Of what was never given out yet, everything is forged."""
         found = list[Fence]()
         live = [fence for fence in self.fences if self.model.run_of(fence)]
+        again = {fence.id for fence in live}
+        zombies = [fence for fence in self.fences if fence.id in again and fence not in live]
         for kind, n in picks:
-            some = live if kind == "live" and live else self.fences or [Fence(1, 1, 1)]
+            some = {"live": live, "zombie": zombies}.get(kind) or self.fences or [Fence(1, 1, 1)]
             fence = some[-1 - n % len(some)]
             if kind == "forged":
                 fence = fence._replace(token=4) if n % 2 else fence._replace(run_count=fence.run_count + 1)
@@ -174,9 +187,12 @@ class Moves:
     def _held(self) -> dict[int, Fence]:
         return {fence.id: fence for fence in self.fences if self.model.run_of(fence)}
 
-    def _compare(self, name: str, real: Sequence[tuple[Any, ...]], foreseen: dict[int, Any], by_id: dict[int, Fence]) -> None:
+    def _compare(
+        self, name: str, real: Sequence[tuple[Any, ...]], foreseen: dict[int, Any], by_id: dict[int, Fence]
+    ) -> None:
         is_same(name, sorted(real), sorted((id_, *told) for id_, told in foreseen.items()))
         for id_, answer, state in real:
+            self.heard[f"{name}: {answer}, {state}"] += 1
             if answer == "accepted":
                 self.promises.accepted(by_id[id_], state)
 
@@ -258,9 +274,7 @@ class Moves:
 
     def a_worker_comes_or_goes(self, token: int, here: bool, tasks: dict[str, int]) -> None:
         if here:
-            query = "select fencepost.register_v1(%s, 'host', 1, (select jsonb_object_agg(k, v) from unnest(%s::text[], %s::int[]) x(k, v)))"
-            query = query.replace("(select", "coalesce((select").replace("x(k, v)))", "x(k, v)), '{}'))")
-            self.storage.ask(query, token, list(tasks), list(tasks.values()))
+            self.storage.ask("select fencepost.register_v1(%s, 'host', 1, %s::jsonb)", token, json.dumps(tasks))
             self.model.register(token, tasks)
         else:
             self.storage.ask("select fencepost.unregister_v1(%s)", token)

@@ -41,7 +41,11 @@ class Promises:
     def is_current(self, fence: Fence) -> bool:
         """Whether this was the whole fence of a running job when the storage was looked at last."""
         row = self.seen["jobs"].get(str(fence.id))
-        return bool(row) and (row["state"], row["run_count"], row["worker"]) == ("running", fence.run_count, fence.token)
+        return bool(row) and (row["state"], row["run_count"], row["worker"]) == (
+            "running",
+            fence.run_count,
+            fence.token,
+        )
 
     def are_stale(self, fences: list[Fence]) -> bool:
         return not any(self.is_current(fence) for fence in fences)

@@ -105,7 +105,11 @@ class Model(WaysOut):
         return len(passed)
 
     def purge(self) -> int:
-        over = [job for job in self.jobs.values() if job.end and job.end.purge_at is not None and job.end.purge_at <= self.now]
+        over = [
+            job
+            for job in self.jobs.values()
+            if job.end and job.end.purge_at is not None and job.end.purge_at <= self.now
+        ]
         for job in over:
             assert job.end is not None
             assert job.end.run.ended_at is not None

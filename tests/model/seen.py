@@ -17,7 +17,9 @@ def seen(model: Model) -> dict[str, Any]:
     """Everything that is compared after each rule."""
     return {
         "jobs": {str(job.id): _job(model, job) for job in model.jobs.values()},
-        "places": {str(job.id): _place(job) for job in model.jobs.values() if job.place in {"ready", "delayed", "parked"}},
+        "places": {
+            str(job.id): _place(job) for job in model.jobs.values() if job.place in {"ready", "delayed", "parked"}
+        },
         "runs": {f"{job.id}/{run.run_count}": _run(run) for job in model.jobs.values() for run in _runs(job)},
         "purges": {str(job.id): job.end.purge_at for job in model.jobs.values() if job.end},
         "held": {f"{x.wanted.task}/{x.wanted.key}": x.id for x in model.jobs.values() if x.holds_its_key},
@@ -87,7 +89,15 @@ def _runs(job: Job) -> list[Run]:
         now = job.lease
         found.append(
             Run(
-                job.run_count, now.token, now.claimed_at, now.started_at, None, now.last_sign, now.max_gap, "running", None
+                job.run_count,
+                now.token,
+                now.claimed_at,
+                now.started_at,
+                None,
+                now.last_sign,
+                now.max_gap,
+                "running",
+                None,
             )
         )
     return found

@@ -71,7 +71,9 @@ def moment(at: int | None) -> datetime | None:
 
 def clocked(text: str) -> str:
     """The same SQL, by the settable clock."""
-    return text.replace("clock_timestamp()", "public.model_now()").replace("statement_timestamp()", "public.model_now()")
+    return text.replace("clock_timestamp()", "public.model_now()").replace(
+        "statement_timestamp()", "public.model_now()"
+    )
 
 
 class Clocked(Catalog):
@@ -174,8 +176,10 @@ class Storage:
             self.ask(
                 "select id, answer from fencepost.heartbeat_v1(%s::bigint[], %s::bigint[], %s::int[], %s::boolean[], "
                 "%s::text[], %s::bigint[])",
-                *_fences(fences), [started] * len(fences) if started else None,
-                None if progress is None else [str(progress)] * len(fences), list(workers) or None,
+                *_fences(fences),
+                [started] * len(fences) if started else None,
+                None if progress is None else [str(progress)] * len(fences),
+                list(workers) or None,
             )  # fmt: skip
         )
 
@@ -200,7 +204,9 @@ class Storage:
         return self.ask("select id, answer, state from fencepost.rescue_v1(%s, %s)", limit, grace_s)
 
     def rescue_process(self, token: int, *classes: Collection[int]) -> list[tuple[Any, ...]]:
-        query = "select id, answer, state from fencepost.rescue_process_v1(%s, %s::bigint[], %s::bigint[], %s::bigint[])"
+        query = (
+            "select id, answer, state from fencepost.rescue_process_v1(%s, %s::bigint[], %s::bigint[], %s::bigint[])"
+        )
         return self.ask(query, token, *map(list, classes))
 
     def publish(self, task: str, policy: Policy) -> Any:

@@ -52,7 +52,9 @@ class WaysOut(WaysIn):
             found = self.run_of(fence)
             if found and found[1].cancel_at is None and found[1].started_at is None:
                 found[1].started_at = self.now
-            answers.append((fence.id, "lost" if found is None else "cancel" if found[1].cancel_at is not None else "ok"))
+            answers.append(
+                (fence.id, "lost" if found is None else "cancel" if found[1].cancel_at is not None else "ok")
+            )
         return sorted(answers)
 
     def checkpoint(self, fence: Fence, data: int) -> bool:
@@ -95,7 +97,7 @@ class WaysOut(WaysIn):
         return state
 
     def _go_back(self, job: Job, lease: Lease, write: Write) -> str:
-        act, policy = write.act, lease.policy
+        act = write.act
         if act in {"release", "park"} and lease.started_at is not None and lease.must_not_run_twice:
             act = "lost"
         elif act == "snooze" and job.snoozes >= 100:
@@ -116,7 +118,9 @@ class WaysOut(WaysIn):
         how = "stale" if act == "lost" else act
         job.runs.append(self._record(job, lease, how, spent, code, write.error))
         if spent or write.error is not None or lease.progress is not None:
-            self._carry_on(job.carried(), code if spent or write.error is not None else None, write.error, lease.progress)
+            self._carry_on(
+                job.carried(), code if spent or write.error is not None else None, write.error, lease.progress
+            )
         job.attempts -= not spent
         job.snoozes += act == "snooze"
         self._requeue(job, lease, act, delay, spent)
@@ -165,9 +169,7 @@ class WaysOut(WaysIn):
         carry.code = carry.code if code is None else code
         carry.progress = carry.progress if progress is None else progress
 
-    def _record(
-        self, job: Job, lease: Lease, how: str, spent: bool | None, code: str | None, error: str | None
-    ) -> Run:
+    def _record(self, job: Job, lease: Lease, how: str, spent: bool | None, code: str | None, error: str | None) -> Run:
         return Run(
             job.run_count, lease.token, lease.claimed_at, lease.started_at, self.now, lease.heartbeat_at, lease.max_gap,
             how, spent, code, error,

@@ -11,7 +11,7 @@ from model.things import DAY, ENDS, UNSTORABLE, Input, Policy
 
 T = TypeVar("T")
 
-JOB_IDS, QUEUES, TENANTS, CKEYS, TOKENS = "abcdef", ("default", "q", "r"), ("x", "y", "z"), ("g", "h"), (1, 2, 3)
+JOB_IDS, QUEUES, TENANTS, CKEYS, TOKENS = "abcdefghi", ("default", "q", "r"), ("x", "y", "z"), ("g", "h"), (1, 2, 3)
 FORESEEN = {
     "plain": Policy(queue="q", dedup_s=600, keep_ok_s=300, keep_bad_s=1200),
     "once": Policy(queue="q", at_most_once=True, ttl_s=20, keep_ok_s=2 * DAY),
@@ -60,9 +60,9 @@ wishes = st.fixed_dictionaries({
     "version": seldom((1, 3)),
 }).map(_wish)  # fmt: skip
 
-kinds = st.sampled_from(("live", "live", "live", "old", "old", "forged"))
+kinds = st.sampled_from(("live",) * 5 + ("zombie",) * 2 + ("old",) * 2 + ("forged",))
 picks = st.tuples(kinds, st.integers(0, 11))
-"""A fence: of a run that goes on, of any run that ever was, or one that nobody was given."""
+"""A fence: of a run that goes on, of one whose job runs again, of any that ever was, or one that nobody was given."""
 
 endings = st.tuples(
     picks,

@@ -23,7 +23,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 PARTS = ("tests", "mutants", "torture")
-ROOMS = ("tests/interleave", "tests/points", "tests/design", "tests/tortured")
+ROOMS = ("tests/interleave", "tests/points", "tests/model", "tests/design", "tests/tortured")
 GATE_S, LONG_S = (60.0, 60.0), (60.0, 60.0, 60.0, 60.0, 1800.0)
 
 
