@@ -25,9 +25,7 @@ from servers import server as started
 from store.migrating import Migrators
 from worker.scene import Scene
 
-BY_NAME = {
-    name: Path(__file__).parent / name for name in ("failures", "interleave", "model", "points", "tortured")
-}
+BY_NAME = {name: Path(__file__).parent / name for name in ("failures", "interleave", "model", "points", "tortured")}
 """Run only where they are asked for: `make failures`, `make prove`."""
 
 _USUAL = (
