@@ -52,18 +52,18 @@ WORKER = [
     Mutant("a body that must not run twice starts unmarked", "worker/child/held.py",
            "return self.claimed.at_most_once or self.claimed.max_attempts == 1", "return False",
            "tests/worker/test_once.py::test_its_start_is_durable_before_it_begins"),
-    Mutant("a hand-back begins all the same", "worker/child/room.py",
+    Mutant("what was taken back begins all the same", "worker/child/room.py",
            "may_begin = not late and (self._board.start(held.at, self._hard_limit_ns(held)) or held.marked)",
-           "may_begin = self._board.start(held.at, self._hard_limit_ns(held)) or True",
-           "tests/failures/test_edges.py::test_what_a_claim_brings_after_the_stop_does_not_begin"),
+           "may_begin = not late and (self._board.start(held.at, self._hard_limit_ns(held)) or True)",
+           "tests/worker/test_room.py::test_what_the_supervisor_took_back_does_not_begin_and_what_came_later_does"),
 ]  # fmt: skip
 
 SUPERVISOR = [
     Mutant("a rescue before the group is empty", "worker/supervisor/watch.py",
            "empty = child.is_group_empty() and not left", "empty = True",
            "tests/worker/supervisor/test_burials.py::test_nobody_is_rescued_before_the_group_is_empty", gate=True),
-    Mutant("the group of a dead child lives on", "worker/supervisor/watch.py",
-           "        child.process.wait()\n        child.kill()\n", "        child.process.wait()\n",
+    Mutant("a stray of a dead child lives on", "worker/supervisor/watch.py",
+           "left = strays.collect(ours, {child.mark for child in self._dying})", "left = strays.collect(ours)",
            DEATHS.format("test_bodies_and_strays_are_dead_before_their_jobs_run_again")),
     Mutant("a child without sign of life is beaten for", "worker/supervisor/clerk.py",
            " if boot_ns() - child.alive_at < patience}", "}",

@@ -148,7 +148,7 @@ MOVES = [
     _sql("a new leader has the old epoch", "lead_v1", "v_row.epoch + v_taken::int", "v_row.epoch",
          "tests/duty/test_leader.py::test_a_leader_that_stops_hands_over_at_once"),
     _sql("a leader that is gone resigns for another", "resign_v1", "AND l.token = p_token", "",
-         "tests/duty/test_leader.py::test_a_frozen_leader_loses_its_role_and_knows_it_when_it_thaws"),
+         "tests/store/test_flows.py::test_one_leads_the_other_learns_what_the_first_found_good"),
 ]  # fmt: skip
 
 ALL = [*FENCES, *LEASES, *MOVES]

@@ -367,15 +367,18 @@ def test_the_bounded_duties_answer_how_much_they_did(wire: Wire, database: Datab
 
 
 def test_slots_that_a_users_transaction_left_are_given_back_by_promote(wire: Wire, database: Database) -> None:
-    enqueue(wire, new("a", concurrency_key="k"), new("later", delay_s=0.0))
-    job = next(j for j in claim(wire) if j.job_id == "a")
+    enqueue(wire, new("a", concurrency_key="k"), new("next", concurrency_key="k"))
+    (job,) = claim(wire)
     from fencepost.store.drive import run
 
     with database.connect() as conn, conn.transaction():
         answer = run(conn, jobs.settle(SQL, [(fence_of(job), Settlement(act="succeed"))], defer=True))
     assert answer[job.id].answer == "accepted"
+    assert claim(wire) == []
 
     assert wire.run(jobs.promote(SQL, 10)) == 1
+
+    assert [job.job_id for job in claim(wire)] == ["next"]
     assert wire.run(jobs.promote(SQL, 10)) == 0
 
 
