@@ -25,9 +25,10 @@ _LAST_WORDS_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What became of one run. ``killed`` is by what a test said; ``why`` the sentence for people."""
+    """What became of one run. ``killed`` is by what a test said, ``waited`` by the end of a wait of its; ``why`` for people."""
 
     killed: bool
+    waited: bool
     passed: frozenset[str]
     why: str
     seconds: float
@@ -58,17 +59,17 @@ def run(tests: Sequence[str], mutant: Mutant | None, *, within: float) -> Said:
         witness, begun = place / "witness", time.monotonic()
         environment = _environment(copy, witness, mutant.by if mutant else "")
         if broken := _cannot_be_imported(mutant, environment):
-            return Said(False, frozenset(), f"cannot be imported: {broken}", time.monotonic() - begun, ())
+            return Said(False, False, frozenset(), f"cannot be imported: {broken}", time.monotonic() - begun, ())
         flags = ["-p", "mutants.witness", "-p", "no:randomly", "-p", "no:cacheprovider", "-q", "--no-header"]
         command = [sys.executable, "-m", "pytest", *flags, *(["-x"] if mutant else []), *tests]
         ended, text = _finish(command, environment, within)
         notes = [json.loads(line) for line in witness.read_text().splitlines()] if witness.exists() else []
         importers = tuple(copy.importers())
         assert importers, f"the tests did not import the copy of the sources:\n{text[-3000:]}"
-        killed, why = _judge(notes, text, ended=ended, within=within)
+        word, why = _judge(notes, text, ended=ended, within=within)
         passed = frozenset(note["test"] for note in notes if note["word"] == "passed")
         bad = {note["test"] for note in notes if note["word"] != "passed"}
-        return Said(killed, passed - bad, why, time.monotonic() - begun, importers)
+        return Said(word != "", word == "waited", passed - bad, why, time.monotonic() - begun, importers)
 
 
 def _environment(copy: Copy, witness: Path, by: str) -> dict[str, str]:
@@ -123,15 +124,16 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _judge(notes: list[dict[str, str]], text: str, *, ended: bool, within: float) -> tuple[bool, str]:
+def _judge(notes: list[dict[str, str]], text: str, *, ended: bool, within: float) -> tuple[str, str]:
+    """How it was killed, or nothing; and the sentence for people."""
     for note in notes:
-        if note["word"] == "killed":
-            return True, f"{note['test'].rpartition('::')[2]}: {note['text']}"
+        if note["word"] in ("killed", "waited"):
+            return note["word"], f"{note['test'].rpartition('::')[2]}: {note['text']}"
     if not ended:
-        return False, f"no verdict within {within:g} s"
+        return "", f"no verdict within {within:g} s"
     for note in notes:
         if note["word"] == "broken":
-            return False, f"broken, not refuted: {note['test'].rpartition('::')[2]}: {note['text']}"
+            return "", f"broken, not refuted: {note['test'].rpartition('::')[2]}: {note['text']}"
     if not notes:
-        return False, "no test ran: " + " ".join(text.split())[-200:]
-    return False, "all its tests pass"
+        return "", "no test ran: " + " ".join(text.split())[-200:]
+    return "", "all its tests pass"

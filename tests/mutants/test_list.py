@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mutants.killing import node
+from mutants.killing import Said, node
 from mutants.known import ALL
 from mutants.mutant import TOP, Copy, Mutant, Stale
-from mutants.run import stale
+from mutants.run import confirmed, stale
 
 
 @pytest.mark.spec("D4")
@@ -85,6 +85,23 @@ def test_the_documentation_has_each_with_its_harness() -> None:
     rows = re.findall(r"^\| ([^|]+) \| `(tests/[^|`]+\.py)::(\w+)` \|$", page, re.MULTILINE)
 
     assert sorted(rows) == sorted((mutant.name, *_place(mutant)) for mutant in ALL)
+
+
+@pytest.mark.parametrize(
+    ("of_the_mutant", "of_the_sources", "killed"),
+    [("waited", "", True), ("waited", "waited", False), ("waited", "killed", False)],
+)
+def test_a_wait_that_ended_counts_only_where_it_does_not_end_anyway(
+    of_the_mutant: str, of_the_sources: str, killed: bool
+) -> None:
+    """On a full machine a story's first line may wait in vain, whatever is broken."""
+    said = Said(True, of_the_mutant == "waited", frozenset(), "not within 30 s", 31.0, ())
+    passed = frozenset() if of_the_sources else frozenset({"the test"})
+    unbroken = Said(bool(of_the_sources), of_the_sources == "waited", passed, "as it is", 5.0, ())
+
+    judged = confirmed(said, unbroken)
+
+    assert (judged.killed, judged.seconds) == (killed, 36.0)
 
 
 def _place(mutant: Mutant) -> tuple[str, str]:

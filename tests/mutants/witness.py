@@ -17,6 +17,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 _SAYS_NO = (AssertionError, TimeoutError, subprocess.TimeoutExpired, pytest.fail.Exception)
+_PATIENCE = (TimeoutError, subprocess.TimeoutExpired, pytest.fail.Exception)
 _UNPACKED = (ValueError, LookupError)
 """``(one,) = found`` is an assertion about how many there are, where the test itself says so."""
 
@@ -30,7 +31,7 @@ def pytest_runtest_makereport(
         if call.when == "call":
             _note(item, "passed", "")
     elif call.when == "call" and _is_verdict(call.excinfo.value):
-        _note(item, "killed", _line(call.excinfo.value))
+        _note(item, "waited" if _is_patience(call.excinfo.value) else "killed", _line(call.excinfo.value))
     else:
         _note(item, "broken", f"{call.when}: {_line(call.excinfo.value)}")
     return report
@@ -41,6 +42,17 @@ def _is_verdict(error: BaseException) -> bool:
         return True
     frames = traceback.extract_tb(error.__traceback__)
     return isinstance(error, _UNPACKED) and bool(frames) and Path(frames[-1].filename).is_relative_to(TESTS)
+
+
+def _is_patience(error: BaseException) -> bool:
+    """Whether a wait ended: which a machine without time for anybody brings about as well as a mutant does."""
+    last: BaseException | None = error
+    while last is not None:
+        frames = traceback.extract_tb(last.__traceback__)
+        if isinstance(last, _PATIENCE) or any(Path(frame.filename) == TESTS / "waiting.py" for frame in frames):
+            return True
+        last = last.__cause__
+    return False
 
 
 def _line(error: BaseException) -> str:
