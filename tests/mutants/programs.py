@@ -42,7 +42,7 @@ WORKER = [
     Mutant("a lease is let go before its outcome is written", "worker/child/clerk.py",
            "        self._outbox.append(_Written(held, settlement))\n",
            "        self._outbox.append(_Written(held, settlement))\n        self._drop(held)\n",
-           "tests/worker/test_scenarios_outages.py::test_a_restart_shorter_than_the_ttl_costs_nothing"),
+           "tests/worker/test_scenarios_leases.py::test_a_lease_is_kept_until_the_outcome_is_written"),
     Mutant("an outcome that could not be written is forgotten", "worker/child/clerk.py",
            "                self._again = batch + self._again\n                raise", "                raise",
            "tests/failures/test_database_trouble.py::test_a_retry_is_written_when_the_trouble_is_over"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from failures.trouble import server_setting
-from waiting import eventually
+from waiting import always, eventually
 from worker.scene import SLOW, Scene
 
 
@@ -61,3 +61,27 @@ def test_a_claim_whose_answer_was_lost_goes_back_unspent(own_scene: Scene) -> No
     assert own_scene.runs("noop") == [("release", False, None)]
     assert [event["run"] for event in own_scene.all("begin", "noop")] == [2]
     assert own_scene.job("noop")["attempts"] == 1
+
+
+@pytest.mark.spec("W6", "C4")
+def test_a_lease_is_kept_until_the_outcome_is_written(scene: Scene) -> None:
+    """The body is over and the database refuses its outcome for longer than the ttl, but takes beats: nobody runs it again."""
+    with scene.database.connect() as conn:
+        conn.execute(
+            """
+            CREATE FUNCTION public.no_success() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN RAISE EXCEPTION 'no success for now' USING ERRCODE = '40001'; END $$;
+            CREATE TRIGGER no_success BEFORE INSERT ON fencepost.outcome FOR EACH ROW WHEN (NEW.state = 'succeeded')
+              EXECUTE FUNCTION public.no_success();
+            """
+        )
+        scene.worker(heartbeat_ttl=5).wait_children()
+        scene.put("noop")
+        scene.wait("end", "noop")
+
+        always(lambda: scene.rows("SELECT state, run_count FROM fencepost.jobs") == [("running", 1)], during=8)
+
+        conn.execute("DROP TRIGGER no_success ON fencepost.outcome")
+    scene.wait_state("succeeded", "noop")
+    assert [event["run"] for event in scene.all("begin", "noop")] == [1]
+    assert scene.runs("noop") == []
