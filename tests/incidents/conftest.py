@@ -17,6 +17,16 @@ from incidents.provider import Provider, started
 from incidents.shop import Shop
 from servers import Database, Server
 
+HERE = Path(__file__).parent
+LONG_S = 240
+"""Of one test: its workers start and stop several times, which takes a loaded machine a while."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(LONG_S))
+
 
 @pytest.fixture
 def provider(tmp_path: Path) -> Iterator[Provider]:

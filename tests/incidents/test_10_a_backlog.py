@@ -94,11 +94,14 @@ def claimed(conn: psycopg.Connection[Any]) -> None:
 
 
 def load(shop: Shop, at_least: int) -> Load:
-    """Once so many are done. What sessions have touched they tell within a second."""
+    """Once so many are done, by their ids, since to count them would be a load of its own.
+
+    What sessions have touched they tell within a second.
+    """
 
     def far() -> int:
         shop.check()
-        done = int(shop.value("SELECT count(*) FROM fencepost.outcome"))
+        done = int(shop.value("SELECT coalesce(max(id), 0) FROM fencepost.outcome"))
         return done if done >= at_least else 0
 
     done = eventually(far, within=600, every=0.25)
@@ -121,7 +124,7 @@ def test_a_hundred_thousand_jobs_are_claimed_listed_and_worked_off_as_a_few_are(
     truly = float(shop.value("SELECT extract(epoch FROM clock_timestamp() - min(run_at)) FROM fencepost.ready"))
 
     shop.start("shop_app:app", "--log-level=WARNING", slots="16", heartbeat_ttl="60s", processes="2")
-    loads = [load(shop, MANY * tenths // 10) for tenths in (1, 3, 7, 9)]
+    loads = [load(shop, MANY * percent // 100) for percent in (5, 45, 55, 95, 100)]
     shop.wait_counts(succeeded=MANY)
 
     assert large.claim_blocks <= 2 * small.claim_blocks
@@ -130,10 +133,10 @@ def test_a_hundred_thousand_jobs_are_claimed_listed_and_worked_off_as_a_few_are(
     assert slower(small, large, COUNTS, times=20) == {}
     assert truly - 5 <= status["oldest_due_age_s"] <= truly
     assert status["capped"]
-    early, late = ((b.touched - a.touched) / (b.done - a.done) for a, b in (loads[:2], loads[2:]))
+    early, late = ((b.touched - a.touched) / (b.done - a.done) for a, b in (loads[:2], loads[2:4]))
     assert late <= 2 * early, (early, late)
-    early, late = ((b.done - a.done) / (b.at - a.at) for a, b in (loads[:2], loads[2:]))
-    assert late >= early / 3, (early, late)
+    early, late = ((b.done - a.done) / (b.at - a.at) for a, b in (loads[:2], loads[2:4]))
+    assert late >= early / 5, (early, late)
     assert shop.value("SELECT max(claimed_at) FROM fencepost.outcome WHERE id <= %s", FEW) < shop.value(
         "SELECT min(claimed_at) FROM fencepost.outcome WHERE id > %s", MANY - FEW
     )

@@ -12,7 +12,7 @@ import pytest
 from incidents.shop import Shop
 from waiting import eventually
 
-JOBS = 600
+JOBS = 1_000
 
 
 @pytest.mark.slow
