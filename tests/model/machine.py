@@ -12,8 +12,11 @@ from model import wishes as w
 from model.moves import Moves
 from model.storage import Storage
 
-_JOB_ID, _TOKEN, _QUEUE, _CKEY, _TASK = map(st.sampled_from, (w.JOB_IDS, w.TOKENS, w.QUEUES, w.CKEYS, w.TASKS))
-_ROLE, _VERDICT = map(st.sampled_from, (("leader", "other"), ("succeeded", "failed", "cancelled", "queued")))
+_ANY = st.integers(0, 30)
+_TOKEN, _QUEUE, _CKEY, _TASK = map(st.sampled_from, (w.TOKENS, w.QUEUES, w.CKEYS, w.TASKS))
+_ROLE, _VERDICT = map(
+    st.sampled_from, (("leader", "leader", "leader", "other"), ("succeeded", "failed", "cancelled", "queued"))
+)
 _PICKS = st.lists(w.picks, min_size=1, max_size=3)
 _BATCH = st.lists(w.wishes, min_size=1, max_size=5)
 _ENDINGS = st.lists(w.endings, min_size=1, max_size=4)
@@ -23,29 +26,32 @@ _MOSTLY = st.sampled_from((True, True, False))
 MOVES: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
     "time_moves": (4, {"span": w.spans}),
     "time_moves_to_where_something_is_due": (5, {"n": st.integers(0, 30), "off": st.integers(-1, 1)}),
-    "enqueue": (5, {"batch": _BATCH, "on_terminal": st.sampled_from(("resubmit", "resubmit", "exists"))}),
-    "enqueue_from_sql": (3, {"one": w.wishes}),
-    "claim": (8, {
+    "enqueue": (7, {"batch": _BATCH, "ckey": w.seldom(w.CKEYS, 2), "on_terminal": st.sampled_from(("resubmit", "resubmit", "exists"))}),
+    "enqueue_from_sql": (4, {"one": w.wishes, "after_window_s": w.seldom((-1, 0), 1)}),
+    "claim": (14, {
         "token": _TOKEN, "lanes": w.lanes, "ttl_s": st.sampled_from((30, 30, 7)), "due": st.booleans(), "one": st.integers(0, 5),
     }),
-    "beat": (3, {
+    "beat": (4, {
         "picks": _PICKS, "started": st.booleans(), "progress": w.seldom((1, 2), 1), "others": st.sets(_TOKEN, max_size=2),
     }),
     "start": (2, {"picks": _PICKS}),
     "checkpoint": (2, {"pick": w.picks, "data": st.integers(1, 3)}),
-    "settle": (10, {"endings": _ENDINGS, "defer": _SOMETIMES}),
-    "rescue": (3, {"limit": st.sampled_from((1, 2, 100)), "grace_s": st.sampled_from((0, 0, 0, 10))}),
+    "settle": (16, {"endings": _ENDINGS, "defer": _SOMETIMES}),
+    "rescue": (5, {
+        "limit": st.sampled_from((1, 2, 100)), "grace_s": st.sampled_from((0, 0, 0, 10)),
+        "late_s": st.sampled_from((None, 0, 1, 1, 30)),
+    }),
     "rescue_process": (2, {
         "token": _TOKEN, "ids": st.lists(st.integers(0, 11), max_size=4),
         "kinds": st.lists(st.integers(0, 2), min_size=4, max_size=4),
     }),
-    "cancel": (2, {"job_id": _JOB_ID}),
-    "resubmit": (2, {"job_id": _JOB_ID}),
-    "resolve": (2, {"job_id": _JOB_ID, "verdict": _VERDICT, "result": w.seldom((9,), 1)}),
-    "discard": (1, {"job_id": _JOB_ID}),
+    "cancel": (3, {"n": _ANY}),
+    "resubmit": (3, {"n": _ANY}),
+    "resolve": (2, {"n": _ANY, "verdict": _VERDICT, "result": w.seldom((9,), 1)}),
+    "discard": (1, {"n": _ANY}),
     "pause": (1, {"queue": _QUEUE, "paused": _SOMETIMES}),
-    "make_fair": (2, {"queue": _QUEUE, "fair": st.booleans()}),
-    "limit": (2, {"ckey": _CKEY, "lim": st.integers(0, 3)}),
+    "make_fair": (3, {"queue": _QUEUE, "turn": _MOSTLY}),
+    "limit": (3, {"ckey": _CKEY, "lim": st.sampled_from((0, 1, 2, 3, 3))}),
     "promote": (2, {"limit": st.sampled_from((1, 100, 100))}),
     "expire": (1, {}),
     "purge": (2, {}),
@@ -57,8 +63,8 @@ MOVES: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
     }),
     "publish_a_task": (1, {"task": _TASK, "policy": w.policies}),
     "wake_known": (1, {}),
-    "lead": (2, {"name": _ROLE, "token": _TOKEN, "lease_s": st.sampled_from((10, 40)), "knows": st.booleans()}),
-    "resign": (1, {"name": _ROLE, "token": _TOKEN}),
+    "lead": (3, {"name": _ROLE, "token": _TOKEN, "lease_s": st.sampled_from((10, 40)), "knows": st.booleans()}),
+    "resign": (2, {"name": _ROLE, "token": _TOKEN}),
 }  # fmt: skip
 """How often, and with what. One rule for all of them: Hypothesis would choose among rules evenly, and turn off half of them
 for a whole history; then most histories never claim a job."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from model.promises import Promises
@@ -12,9 +12,12 @@ from model.reference import Model
 from model.seen import seen
 from model.storage import Storage, moment
 from model.things import Fence, Input, Policy, Write
+from model.wishes import JOB_IDS
 
 EPOCH = 1_893_456_000
 """2030-01-01, where every history begins."""
+
+OVER = {"succeeded", "failed", "cancelled", "skipped"}
 
 
 class Moves:
@@ -72,15 +75,24 @@ class Moves:
 
     # ----------------------------------------------------------------------------------------------------- callers
 
-    def enqueue(self, batch: list[Input], on_terminal: str) -> None:
-        inputs = [self._at(one) for one in batch]
+    def enqueue(self, batch: list[Input], on_terminal: str, ckey: str | None) -> None:
+        """``ckey``: of all of them, so that several wait behind one limit."""
+        inputs = [self._at(one if ckey is None else one._replace(ckey=ckey)) for one in batch]
 
         real = self.storage.enqueue(inputs, on_terminal)
 
         self._hear("enqueue", real, self.model.enqueue(inputs, on_terminal))
         self._note_queued(real)
 
-    def enqueue_from_sql(self, one: Input) -> None:
+    def enqueue_from_sql(self, one: Input, after_window_s: int | None) -> None:
+        """``after_window_s``: of a job that has succeeded, so many seconds after its window ends."""
+        for job in self.model.jobs.values() if after_window_s is not None else ():
+            if job.end is not None and job.state == "succeeded" and job.end.run.ended_at is not None:
+                one = one._replace(job_id=job.wanted.job_id, task=job.wanted.task)
+                self._set_time(
+                    max(self.model.now, job.end.run.ended_at + self.model.window_s(job) + (after_window_s or 0))
+                )
+                break
         wanted = self._at(one._replace(version=None))
 
         real = self.storage.enqueue_from_sql(wanted)
@@ -166,7 +178,11 @@ class Moves:
 
         self._compare("settle", real, self.model.settle(writes, defer), {fence.id: fence for fence in fences})
 
-    def rescue(self, limit: int, grace_s: int) -> None:
+    def rescue(self, limit: int, grace_s: int, late_s: int | None) -> None:
+        """Often so many seconds after the end of some lease."""
+        ends = [job.lease.last_sign + job.lease.ttl_s for job in self.model.jobs.values() if job.lease]
+        if late_s is not None and ends and ends[-1] + late_s > self.model.now:
+            self._set_time(ends[-1] + late_s)
         held = self._held()
 
         real = self.storage.rescue(limit, grace_s)
@@ -198,12 +214,21 @@ class Moves:
 
     # --------------------------------------------------------------------------------------------------- operators
 
-    def cancel(self, job_id: str) -> None:
+    def _job_id(self, n: int, states: Collection[str]) -> str:
+        """Mostly of a job in one of these states, if there is any; at times of any or of none."""
+        fit = [job.wanted.job_id for job in self.model.jobs.values() if job.state in states]
+        return fit[n % len(fit)] if fit and n % 4 else JOB_IDS[n % len(JOB_IDS)]
+
+    def cancel(self, n: int) -> None:
+        job_id = self._job_id(n, {"queued", "running"})
+
         real = self.storage.value("select fencepost.cancel_v1(%s, 'ann')", job_id)
 
         self._hear("cancel", real, self.model.cancel(job_id, "ann"))
 
-    def resubmit(self, job_id: str) -> None:
+    def resubmit(self, n: int) -> None:
+        job_id = self._job_id(n, OVER)
+
         real = self.storage.ask("select answer, holder from fencepost.resubmit_v1(%s, 'bob')", job_id)[0]
 
         self._hear("resubmit", real, self.model.resubmit(job_id, "bob"))
@@ -215,9 +240,8 @@ class Moves:
         assert job is not None
         self.promises.queued(job.id)
 
-    def resolve(self, job_id: str, verdict: str, result: int | None) -> None:
-        in_doubt = sorted(job.wanted.job_id for job in self.model.jobs.values() if job.state == "in_doubt")
-        job_id = in_doubt[0] if in_doubt else job_id
+    def resolve(self, n: int, verdict: str, result: int | None) -> None:
+        job_id = self._job_id(n, {"in_doubt"})
 
         query = "select fencepost.resolve_v1(%s, %s, 'ann', null, %s::jsonb)"
         real = self.storage.value(query, job_id, verdict, None if result is None else str(result))
@@ -226,7 +250,9 @@ class Moves:
         if (real, verdict) == ("resolved", "queued"):
             self._note_queued_again(job_id)
 
-    def discard(self, job_id: str) -> None:
+    def discard(self, n: int) -> None:
+        job_id = self._job_id(n, OVER)
+
         real = self.storage.value("select fencepost.discard_v1(%s, 'bob')", job_id)
 
         self._hear("discard", real, self.model.discard(job_id, "bob"))
@@ -236,7 +262,10 @@ class Moves:
 
         self._hear("pause", real, self.model.pause(queue, paused, "ann"))
 
-    def make_fair(self, queue: str, fair: bool) -> None:
+    def make_fair(self, queue: str, turn: bool) -> None:
+        """``turn``: to what it is not."""
+        fair = self.model.fair.get(queue, False) != turn
+
         self.storage.ask("select fencepost.queue_fair_v1(%s, %s)", queue, fair)
 
         self.model.make_fair(queue, fair)

@@ -50,11 +50,11 @@ wishes = st.fixed_dictionaries({
     "priority": seldom((-5, 5), 1),
     "run_at": seldom((-100, -3, 1, 30, 4000)),
     "delay_s": seldom((0, 2, 60)),
-    "key": seldom(("K", "L"), 1),
-    "ckey": seldom(CKEYS, 1),
+    "key": seldom(("K", "L"), 2),
+    "ckey": seldom(CKEYS, 2),
     "tenant": seldom(TENANTS, 1),
-    "start_by": seldom((0, 1, 50)),
-    "finish_by": seldom((1, 40, 3000)),
+    "start_by": seldom((0, 1, 50), 6),
+    "finish_by": seldom((1, 40, 3000), 6),
     "max_attempts": seldom((1, 2)),
     "dedup_s": seldom((0, 50, 5000)),
     "version": seldom((1, 3)),
@@ -95,6 +95,8 @@ policies = st.builds(
 )
 
 spans = st.one_of(
+    st.integers(1, 60),
+    st.integers(1, 60),
     st.integers(1, 60),
     st.integers(1, 60).map(lambda n: n * 60),
     st.integers(1, 100).map(lambda n: n * DAY),
