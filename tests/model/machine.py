@@ -39,7 +39,7 @@ MOVES: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
     "settle": (16, {"endings": _ENDINGS, "defer": _SOMETIMES}),
     "rescue": (5, {
         "limit": st.sampled_from((1, 2, 100)), "grace_s": st.sampled_from((0, 0, 0, 10)),
-        "late_s": st.sampled_from((None, 0, 1, 1, 30)),
+        "late_s": st.sampled_from((None, 0, 1, 1, 30)), "by_claim": st.booleans(),
     }),
     "rescue_process": (2, {
         "token": _TOKEN, "ids": st.lists(st.integers(0, 11), max_size=4),
@@ -51,18 +51,18 @@ MOVES: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
     "discard": (1, {"n": _ANY}),
     "pause": (1, {"queue": _QUEUE, "paused": _SOMETIMES}),
     "make_fair": (3, {"queue": _QUEUE, "turn": _MOSTLY}),
-    "limit": (3, {"ckey": _CKEY, "lim": st.sampled_from((0, 1, 2, 3, 3))}),
+    "limit": (4, {"ckey": _CKEY, "lim": st.sampled_from((0, 1, 2, 3, 3, 3))}),
     "promote": (2, {"limit": st.sampled_from((1, 100, 100))}),
     "expire": (1, {}),
-    "purge": (2, {}),
+    "purge": (2, {"late_s": w.seldom((-1, 0), 1)}),
     "retention": (1, {"task": _TASK}),
     "sweep_gates": (1, {"limit": st.sampled_from((1, 100))}),
     "recount": (1, {"ckeys": st.lists(_CKEY, min_size=1, unique=True)}),
-    "a_worker_comes_or_goes": (2, {
-        "token": _TOKEN, "here": _MOSTLY, "tasks": st.dictionaries(_TASK, st.integers(1, 3)),
+    "a_worker_comes_or_goes": (3, {
+        "token": _TOKEN, "here": _MOSTLY, "tasks": st.just(w.ALL_TASKS) | st.dictionaries(_TASK, st.integers(1, 3)),
     }),
     "publish_a_task": (1, {"task": _TASK, "policy": w.policies}),
-    "wake_known": (1, {}),
+    "wake_known": (3, {"silent_s": w.seldom((59, 60, 61, 300), 1)}),
     "lead": (3, {"name": _ROLE, "token": _TOKEN, "lease_s": st.sampled_from((10, 40)), "knows": st.booleans()}),
     "resign": (2, {"name": _ROLE, "token": _TOKEN}),
 }  # fmt: skip

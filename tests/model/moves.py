@@ -178,11 +178,13 @@ class Moves:
 
         self._compare("settle", real, self.model.settle(writes, defer), {fence.id: fence for fence in fences})
 
-    def rescue(self, limit: int, grace_s: int, late_s: int | None) -> None:
-        """Often so many seconds after the end of some lease."""
-        ends = [job.lease.last_sign + job.lease.ttl_s for job in self.model.jobs.values() if job.lease]
-        if late_s is not None and ends and ends[-1] + late_s > self.model.now:
-            self._set_time(ends[-1] + late_s)
+    def rescue(self, limit: int, grace_s: int, late_s: int | None, by_claim: bool) -> None:
+        """Often so many seconds after some lease ends, or would have ended without its beats."""
+        leases = [job.lease for job in self.model.jobs.values() if job.lease]
+        if late_s is not None and leases:
+            beaten = [lease for lease in leases if lease.heartbeat_at is not None] or leases
+            since = beaten[-1].claimed_at if by_claim else leases[-1].last_sign
+            self._set_time(max(self.model.now, since + (beaten if by_claim else leases)[-1].ttl_s + late_s))
         held = self._held()
 
         real = self.storage.rescue(limit, grace_s)
@@ -283,7 +285,12 @@ class Moves:
     def expire(self) -> None:
         self._hear("expire", self.storage.value("select fencepost.expire_v1(1000)"), self.model.expire())
 
-    def purge(self) -> None:
+    def purge(self, late_s: int | None) -> None:
+        """Often so many seconds after the time of some ended job is over."""
+        over = [job.end.purge_at for job in self.model.jobs.values() if job.end and job.end.purge_at is not None]
+        if late_s is not None and over:
+            self._set_time(max(self.model.now, over[-1] + late_s))
+
         self._hear("purge", self.storage.value("select fencepost.purge_v1(1000)"), self.model.purge())
 
     def retention(self, task: str) -> None:
@@ -312,7 +319,12 @@ class Moves:
     def publish_a_task(self, task: str, policy: Policy) -> None:
         self._hear("publish", self.storage.publish(task, policy), self.model.publish(task, policy))
 
-    def wake_known(self) -> None:
+    def wake_known(self, silent_s: int | None) -> None:
+        """Often so many seconds after the last sign of some worker."""
+        beats = [beat for beat, _ in self.model.workers.values()]
+        if silent_s is not None and beats:
+            self._set_time(max(self.model.now, beats[-1] + silent_s))
+
         self._hear("wake_known", self.storage.value("select fencepost.wake_known_v1(1000)"), self.model.wake_known())
 
     def lead(self, name: str, token: int, lease_s: int, knows: bool) -> None:

@@ -30,7 +30,7 @@ GATE = settings(
     suppress_health_check=[HealthCheck.too_slow],  # it judges the machine's speed by the first few histories
 )
 NIGHTLY = settings(GATE, stateful_step_count=100)
-PARTS, RUNS, NIGHTLY_RUNS = 3, 8, 400
+PARTS, RUNS, NIGHTLY_RUNS = 3, 10, 400
 """Many short runs: after its first ten histories Hypothesis makes five of six by repeating a part of the one before."""
 UNSHORTENED = settings(GATE, phases=[Phase.generate], report_multiple_bugs=False)
 SEED = os.environ.get("FENCEPOST_MODEL_SEED")

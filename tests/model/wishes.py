@@ -11,7 +11,7 @@ from model.things import DAY, ENDS, UNSTORABLE, Input, Policy
 
 T = TypeVar("T")
 
-JOB_IDS, QUEUES, TENANTS, CKEYS, TOKENS = "abcdefghi", ("default", "q", "r"), ("x", "y", "z"), ("g", "h"), (1, 2, 3)
+JOB_IDS, QUEUES, TENANTS, CKEYS, TOKENS = "abcdefghijkl", ("default", "q", "r"), ("x", "y", "z"), ("g", "h"), (1, 2, 3)
 FORESEEN = {
     "plain": Policy(queue="q", dedup_s=600, keep_ok_s=300, keep_bad_s=1200),
     "once": Policy(queue="q", at_most_once=True, ttl_s=20, keep_ok_s=2 * DAY),
@@ -22,6 +22,7 @@ FORESEEN = {
 }
 """What is published at the beginning; the task ``unknown`` never is, until the machine does it."""
 TASKS = (*FORESEEN, "unknown")
+ALL_TASKS = dict.fromkeys(TASKS, 3)
 ROADS = ("retry", "snooze", "release", "park", "lost", "timeout")
 
 
@@ -66,7 +67,7 @@ picks = st.tuples(kinds, st.integers(0, 11))
 
 endings = st.tuples(
     picks,
-    st.sampled_from((*ENDS, *ROADS, "succeed", "fail", "retry", "lost")),
+    st.sampled_from((*ENDS, *ROADS, "succeed", "fail", "retry", "lost", "park")),
     st.sampled_from((0, 0, 5, 100, 100_000)),
     seldom(("E1", "E2"), 1),
     seldom(("one", "two"), 1),
