@@ -26,7 +26,9 @@ _MOSTLY = st.sampled_from((True, True, False))
 MOVES: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
     "time_moves": (4, {"span": w.spans}),
     "time_moves_to_where_something_is_due": (5, {"n": st.integers(0, 30), "off": st.integers(-1, 1)}),
-    "enqueue": (7, {"batch": _BATCH, "ckey": w.seldom(w.CKEYS, 2), "on_terminal": st.sampled_from(("resubmit", "resubmit", "exists"))}),
+    "enqueue": (7, {
+        "batch": _BATCH, "ckey": w.seldom(w.CKEYS, 2), "on_terminal": st.sampled_from(("resubmit", "resubmit", "exists")),
+    }),
     "enqueue_from_sql": (4, {"one": w.wishes, "after_window_s": w.seldom((-1, 0), 1)}),
     "claim": (14, {
         "token": _TOKEN, "lanes": w.lanes, "ttl_s": st.sampled_from((30, 30, 7)), "due": st.booleans(), "one": st.integers(0, 5),
