@@ -162,6 +162,18 @@ def outcome_overwritten(tale: Tale) -> None:
     job.state = "succeeded"
 
 
+@breaks("P2", "succeeded was written by run 1 (token 11), and nobody held the lease")
+def outcome_put_back_as_another(tale: Tale) -> None:
+    job = begun(tale)
+    tale.body("end", job, how="raised")
+    tale.settle(job, "failed")
+    tale.begin()
+    tale.log("outcome", "delete", job.id, **tale.row(job, "outcome", state="failed", token=11))
+    tale.log("outcome", "insert", job.id, **tale.row(job, "outcome", state="succeeded", token=11))
+    tale.effect(job)
+    job.state = "succeeded"
+
+
 @breaks("P2", "two rows in outcome")
 def two_outcomes(tale: Tale) -> None:
     job = over(tale)

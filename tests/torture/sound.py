@@ -174,6 +174,23 @@ def resubmitted_after_it_had_failed(tale: Tale) -> None:
     tale.run_well(job)
 
 
+def a_resubmission_that_finds_its_key_held(tale: Tale) -> None:
+    """The outcome is taken, and put back as it was."""
+    job = tale.enqueue("failed", key="k")
+    tale.claim(job)
+    tale.start(job)
+    tale.body("end", job, how="raised")
+    tale.settle(job, "failed")
+    holder = tale.enqueue("holder", key="k")
+    op = tale.ask("failed", key="k")
+    tale.begin()
+    outcome = tale.row(job, "outcome", state="failed", token=11)
+    tale.log("outcome", "delete", job.id, **outcome)
+    tale.log("outcome", "insert", job.id, **outcome)
+    tale.answer(op, ("failed", "skipped", "holder"))
+    tale.run_well(holder)
+
+
 def failed_because_it_was_lost_too_often(tale: Tale) -> None:
     job = tale.enqueue("stale")
     tale.claim(job)
@@ -272,6 +289,7 @@ SOUND = [
     a_beat_and_a_start_mark, an_answer_that_was_lost, a_client_that_was_killed, a_transaction_that_was_rolled_back,
     a_key_that_goes_from_hand_to_hand, a_key_that_changes_hands_in_one_transaction,
     a_new_holder_whose_row_was_written_while_the_old_one_ended, cancelled_while_it_waited, resubmitted_after_it_had_failed,
+    a_resubmission_that_finds_its_key_held,
     failed_because_it_was_lost_too_often, purged_when_it_was_over, a_late_write_that_is_counted_while_the_job_moves_on,
     a_stop_that_hands_back_and_waits_for_the_thaw, jobs_of_a_schedule,
     a_claim_that_a_failover_forgot, a_run_that_was_over_and_was_forgotten, a_call_that_was_sent_twice,

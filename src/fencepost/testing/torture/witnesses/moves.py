@@ -280,7 +280,9 @@ class Step:
 
     def _outcome(self, row: Row, _n: int) -> None:
         """Only the run that holds the lease writes an outcome; without a run, only a job that waits can end."""
-        held = self.left.get("running")
+        held, before = self.left.get("running"), self.left.get("outcome")
+        if before is not None and (before.run, before.token, before.word) == (row.run, row.token, row.word):
+            return  # a resubmission that found its key held puts back what it took
         if row.token is not None and held is None:
             self._say("P2", f"{row.word} was written by {_fence(row)}, and nobody held the lease")
         elif row.token is not None and held is not None and (row.run, row.token) != (held.run, held.token):
