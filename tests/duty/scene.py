@@ -98,7 +98,7 @@ class Worker:
     def fences(self) -> list[Fence]:
         return [Fence(job.id, job.run_count, self.token) for job in self.held]
 
-    def beat(self) -> dict[int, str]:
+    def beat(self) -> dict[Fence, str]:
         return self.scene.wire.run(jobs.beat(self.scene.sql, self.fences, workers=[self.token]))
 
     def die_long_ago(self, seconds: float = 60.0) -> None:

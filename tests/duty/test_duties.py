@@ -125,8 +125,8 @@ def test_the_clock_of_the_leaders_own_machine_means_nothing(
     turn = reaper(scene).run_turn()
 
     assert turn.done == 1
-    assert live.beat() == {live.held[0].id: "ok"}
-    assert dead.beat() == {dead.held[0].id: "lost"}
+    assert live.beat() == {live.fences[0]: "ok"}
+    assert dead.beat() == {dead.fences[0]: "lost"}
 
 
 @pytest.mark.spec("C11")
@@ -152,7 +152,7 @@ def test_a_jump_of_the_databases_clock_costs_no_live_worker_its_lease(scene: Sce
 
     assert jumped.done == 0
     assert settled.done == 0
-    assert live.beat() == {live.held[0].id: "ok"}
+    assert live.beat() == {live.fences[0]: "ok"}
 
 
 @pytest.mark.spec("C11")

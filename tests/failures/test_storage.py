@@ -62,7 +62,7 @@ def test_the_last_words_of_a_deleted_run_make_no_row(database: Database, wire: W
         conn.execute("DELETE FROM fencepost.running")
         conn.execute("DELETE FROM fencepost.job")
 
-        assert wire.run(jobs.beat(database.catalog, [fence], progress=['{"done": 1}'])) == {fence.id: "lost"}
+        assert wire.run(jobs.beat(database.catalog, [fence], progress=['{"done": 1}'])) == {fence: "lost"}
         assert wire.run(jobs.checkpoint(database.catalog, fence, '{"page": 1}')) is False
         (settled,) = wire.run(jobs.settle(database.catalog, [(fence, Settlement(act="succeed"))])).values()
 

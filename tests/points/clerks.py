@@ -213,7 +213,7 @@ def _supervise(world: World) -> None:
             clerk._beat_at = 0.0
             clerk._take_orders()
             clerk._work()
-            if not clerk._open and any(isinstance(word, words.Beaten) and word.ids for word in child.told):
+            if not clerk._open and any(isinstance(word, words.Beaten) and word.runs for word in child.told):
                 break
     clerk._wire.close()
     world.notes |= {"child": child, "open": list(clerk._open), "events": events}
@@ -235,10 +235,10 @@ def _supervised(world: World) -> Iterator[str]:
     if world.witness.ask("select token from fencepost.worker") != [(LIVING,)]:
         yield "the worker rows are not those of the living"
     e, f = (fence.id for fence in world.notes[str(LIVING)])
-    lost = {id_ for word in child.told if isinstance(word, words.LostJobs) for id_ in word.ids}
+    lost = {id_ for word in child.told if isinstance(word, words.LostJobs) for id_, _ in word.runs}
     if lost != {f}:
         yield f"lost are said to be {lost}, but it is {f} that was handed back"
-    if e not in {id_ for word in child.told if isinstance(word, words.Beaten) for id_ in word.ids}:
+    if e not in {id_ for word in child.told if isinstance(word, words.Beaten) for id_, _ in word.runs}:
         yield "the child did not hear that its lease was renewed"
 
 

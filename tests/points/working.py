@@ -136,7 +136,7 @@ def _settle(world: World) -> None:
                     answers = world.persist(lambda again=again: wire.run(jobs.settle(world.sql, items, again=again)))  # type: ignore[misc]
                     if answers is None:
                         return
-                    world.accepted.update(fence for fence in fences if answers[fence.id].answer == "accepted")
+                    world.accepted.update(fence for fence in fences if answers[fence].answer == "accepted")
                     world.notes["last"] = {one.answer for one in answers.values()}
 
 

@@ -83,4 +83,4 @@ def settle(
 ) -> dict[int, jobs.Settled]:
     again = more.pop("again", False)
     items = [(fence_of(job, token), Settlement(act=act, **more)) for job in claimed]
-    return driver.run(jobs.settle(SQL, items, again=again))
+    return {fence.id: told for fence, told in driver.run(jobs.settle(SQL, items, again=again)).items()}

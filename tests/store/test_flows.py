@@ -114,10 +114,10 @@ def test_a_run_from_claim_to_outcome(driver: Driver) -> None:
     assert {job.ttl_s for job in got.jobs} == {12.5}
     assert (got.bad, got.aside) == ([], 0)
     assert driver.run(jobs.mine(SQL, TOKEN)) == fences
-    assert driver.run(jobs.start(SQL, TOKEN, fences)) == {f.id: "ok" for f in fences}
-    assert driver.run(jobs.beat(SQL, fences, started=[True, False], progress=['{"done": 3}', None])) == {
-        f.id: "ok" for f in fences
-    }
+    assert driver.run(jobs.start(SQL, TOKEN, fences)) == dict.fromkeys(fences, "ok")
+    assert driver.run(jobs.beat(SQL, fences, started=[True, False], progress=['{"done": 3}', None])) == dict.fromkeys(
+        fences, "ok"
+    )
     assert driver.run(jobs.checkpoint(SQL, fences[0], '{"page": 7}')) is True
     assert settle(driver, got.jobs[:1], "retry", code="E", error="tried", stats='{"steps": 2}') == {
         fences[0].id: jobs.Settled("accepted", "queued")
@@ -154,15 +154,29 @@ def test_outcomes_of_two_processes_in_one_call_are_a_fault_of_the_program(wire: 
 
 
 @pytest.mark.spec("C5", "C6")
-def test_one_beat_speaks_for_several_processes_and_gives_a_moved_job_the_better_answer(wire: Wire) -> None:
+def test_one_beat_speaks_for_several_processes_and_answers_each_run_of_a_job(wire: Wire) -> None:
     enqueue(wire, new("a"), new("b"))
     first = fence_of(claim(wire, 1, token=1)[0], 1)
     other = fence_of(claim(wire, 1, token=2)[0], 2)
     gone = Fence(other.id, other.run_count, 1)  # the same id under another process's fence
 
     for order in ([first, gone, other], [other, gone, first]):
-        assert wire.run(jobs.beat(SQL, order)) == {first.id: "ok", other.id: "ok"}
-    assert wire.run(jobs.beat(SQL, [gone])) == {other.id: "lost"}
+        assert wire.run(jobs.beat(SQL, order)) == {first: "ok", other: "ok", gone: "lost"}
+    assert wire.run(jobs.beat(SQL, [gone])) == {gone: "lost"}
+
+
+@pytest.mark.spec("C3", "W6")
+def test_two_runs_of_one_job_in_one_batch_are_answered_each(driver: Driver) -> None:
+    """The process whose lease was taken has claimed the job again, and both bodies end at once."""
+    enqueue(driver, new("a"))
+    first = fence_of(claim(driver)[0])
+    driver.run(jobs.rescue(SQL, limit=10, grace_s=-3600.0))
+    second = fence_of(claim(driver)[0])
+
+    for items in ([first, second], [second, first]):
+        answers = driver.run(jobs.settle(SQL, [(fence, Settlement(act="succeed")) for fence in items]))
+        assert answers[first].answer == "lost"
+        assert answers[second].answer in {"accepted", "already"}
 
 
 def test_a_beat_keeps_the_rows_of_processes_that_run_nothing(wire: Wire) -> None:
@@ -190,7 +204,8 @@ def test_what_the_driver_cannot_even_send_ends_its_own_job_only(driver: Driver, 
 
     answers = driver.run(jobs.settle(SQL, items))
 
-    assert answers == {good.id: jobs.Settled("accepted", "succeeded"), spoilt.id: jobs.Settled("accepted", "failed")}
+    good_end, bad_end = jobs.Settled("accepted", "succeeded"), jobs.Settled("accepted", "failed")
+    assert answers == {fence_of(good): good_end, fence_of(spoilt): bad_end}
     view = driver.run(insight.show_job(SQL, "bad"))
     assert view is not None
     assert view.last_error_code == "UNSTORABLE"
@@ -205,7 +220,7 @@ def test_what_the_server_refuses_ends_its_own_job_only(wire: Wire, result: str) 
 
     answers = wire.run(jobs.settle(SQL, items))
 
-    assert [answers[good.id].state, answers[spoilt.id].state] == ["succeeded", "failed"]
+    assert [answers[fence_of(good)].state, answers[fence_of(spoilt)].state] == ["succeeded", "failed"]
 
 
 @pytest.mark.spec("C12")
@@ -373,7 +388,7 @@ def test_slots_that_a_users_transaction_left_are_given_back_by_promote(wire: Wir
 
     with database.connect() as conn, conn.transaction():
         answer = run(conn, jobs.settle(SQL, [(fence_of(job), Settlement(act="succeed"))], defer=True))
-    assert answer[job.id].answer == "accepted"
+    assert answer[fence_of(job)].answer == "accepted"
     assert claim(wire) == []
 
     assert wire.run(jobs.promote(SQL, 10)) == 1

@@ -64,7 +64,7 @@ def test_one_statement_for_all_processes() -> None:
 
     (asked,) = wire.asked
     assert (asked["id"], asked["token"], asked["workers"]) == ([1, 2, 3], [7, 7, 8], [7, 8, 9])
-    assert {token: said.ok for token, said in answers.items()} == {7: (1, 2), 8: (3,), 9: ()}
+    assert {token: said.ok for token, said in answers.items()} == {7: ((1, 1), (2, 1)), 8: ((3, 1),), 9: ()}
 
 
 @pytest.mark.spec("C4")
@@ -87,7 +87,7 @@ def test_gone_because_it_finished_is_not_lost() -> None:
 
     answers = beat(ScriptedWire(finished_meanwhile), {7: board})
 
-    assert answers[7].lost == (2,)
+    assert answers[7].lost == ((2, 1),)
 
 
 @pytest.mark.spec("C3")
@@ -112,8 +112,8 @@ def test_only_what_was_renewed_counts_as_renewed() -> None:
 
     said = beat(wire, {7: board_with(1, 2, 3, 4)})[7]
 
-    assert said.renewed == (1, 3)
-    assert (said.cancel, said.lost) == ((3,), (4,))
+    assert said.renewed == ((1, 1), (3, 1))
+    assert (said.cancel, said.lost) == (((3, 1),), ((4, 1),))
     assert before <= said.sent_ns <= boot_ns()
 
 
@@ -128,7 +128,7 @@ def test_a_lease_counts_from_the_sending_of_the_beat() -> None:
 
     said = beat(ScriptedWire(late), {7: board_with(1)})[7]
 
-    assert said.renewed == (1,)
+    assert said.renewed == ((1, 1),)
     assert said.sent_ns <= answered[0]
 
 
@@ -139,8 +139,22 @@ def test_a_zombie_and_its_successor_get_their_own_answers() -> None:
     answers = beat(wire, {7: board_with(1), 8: board_with(1)})
 
     assert len(wire.asked) == 2
-    assert answers[7].lost == (1,)
-    assert answers[8].ok == (1,)
+    assert answers[7].lost == ((1, 1),)
+    assert answers[8].ok == ((1, 1),)
+
+
+@pytest.mark.spec("C3", "C5")
+def test_two_runs_of_one_job_on_one_board_get_their_own_answers() -> None:
+    """The process whose lease was taken has claimed the job again."""
+    board = board_with(1)
+    at = board.publish(1, 2, 1000)
+    board.words[at + SINCE] = boot_ns() - int(60e9)
+    wire = ScriptedWire(lambda stmt: [(1, "lost" if cast("Any", stmt.params)["run_count"] == [1] else "ok")])
+
+    answers = beat(wire, {7: board})
+
+    assert len(wire.asked) == 2
+    assert (answers[7].ok, answers[7].lost) == (((1, 2),), ((1, 1),))
 
 
 @pytest.fixture
@@ -179,7 +193,7 @@ def test_a_pulse_outlives_every_error_and_says_so_once(
         pulse_of(wire, board_with(1), heard)
         eventually(lambda: len(heard) >= 2)
 
-    assert heard[-1].ok == (1,)
+    assert heard[-1].ok == ((1, 1),)
     assert [record.getMessage().split(":")[0] for record in caplog.records] == [
         "a beat failed",
         "beats reach the database again",

@@ -85,3 +85,23 @@ def test_a_lease_is_kept_until_the_outcome_is_written(scene: Scene) -> None:
     scene.wait_state("succeeded", "noop")
     assert [event["run"] for event in scene.all("begin", "noop")] == [1]
     assert scene.runs("noop") == []
+
+
+@pytest.mark.spec("C3", "C5", "W5")
+def test_two_runs_of_one_job_in_one_process_hear_each_its_own(scene: Scene) -> None:
+    """Found by the torture: the process whose lease was taken claims the job again. The first body is told, the second not."""
+    scene.worker(slots=2, leader=False, heartbeat_ttl=600).wait_children()
+    scene.put("sleep", seconds=600, then=600)
+    scene.wait("begin", "sleep")
+
+    with scene.database.connect() as conn, conn.transaction():
+        conn.execute(
+            "UPDATE fencepost.running SET heartbeat_at = heartbeat_at - interval '1 h', claimed_at = claimed_at - interval '1 h'"
+        )
+        assert conn.execute("SELECT answer FROM fencepost.rescue_v1(10)").fetchall() == [("accepted",)]
+
+    assert [event["run"] for event in scene.wait("begin", "sleep", count=2)] == [1, 2]
+    (broken,) = scene.wait("broken", "sleep")
+    assert broken["run"] == 1
+    always(lambda: len(scene.all("broken", "sleep")) == 1, during=1.5)
+    assert scene.rows("SELECT run_count FROM fencepost.running") == [(2,)]

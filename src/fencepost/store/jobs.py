@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from fencepost.domain.job import Answer, ClaimedJob, Enqueued, Fence, NewJob
 from fencepost.domain.outcome import Settlement
@@ -18,7 +18,7 @@ from fencepost.sql.catalog import Catalog
 from fencepost.store import faults
 from fencepost.store.flow import Flow, Row, Rows, Stmt
 
-_BEST_ANSWER = {"ok": 0, "cancel": 1, "busy": 2, "lost": 3}
+A = TypeVar("A")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +178,13 @@ def _claimed_job(row: Row) -> ClaimedJob:
 # ------------------------------------------------------------------------------------------------------- while it runs
 
 
-def start(sql: Catalog, token: int, fences: Sequence[Fence]) -> Flow[dict[int, str]]:
-    """Make the start of these bodies durable, before they start; per id ``ok``, ``cancel`` or ``lost`` (SPEC W12)."""
-    if not fences:
-        return {}
-    rows = yield Stmt(sql.statement("jobs/start"), _fences(fences) | {"token": token})
-    return {row[0]: row[1] for row in rows}
+def start(sql: Catalog, token: int, fences: Sequence[Fence]) -> Flow[dict[Fence, str]]:
+    """Make the start of these bodies durable, before they start; each ``ok``, ``cancel`` or ``lost`` (SPEC W12)."""
+    answers: dict[Fence, str] = {}
+    for some in _rounds(fences):
+        rows = yield Stmt(sql.statement("jobs/start"), _fences(some) | {"token": token})
+        answers |= _by_fence(some, {row[0]: row[1] for row in rows})
+    return answers
 
 
 def beat(
@@ -193,29 +194,28 @@ def beat(
     started: Sequence[bool] | None = None,
     progress: Sequence[str | None] | None = None,
     workers: Sequence[int] = (),
-) -> Flow[dict[int, str]]:
+) -> Flow[dict[Fence, str]]:
     """Keep these leases, of any number of processes, in one statement that waits for no lock (SPEC C3, C5).
 
-    Per id ``ok``, ``cancel`` (requested), ``busy`` (locked by somebody: not lost, not beaten, ask again) or ``lost``.
+    Each ``ok``, ``cancel`` (requested), ``busy`` (locked by somebody: not lost, not beaten, ask again) or ``lost``.
     ``progress`` is JSON text; one that cannot be stored is dropped and costs no lease. ``workers`` are the tokens of
-    processes that live, with jobs or without. An id under two fences (its job moved between two of our processes) gets
-    the better answer: the fence stops the other at its next write.
+    processes that live, with jobs or without.
     """
-    rows = yield Stmt(
-        sql.statement("jobs/beat"),
-        {
-            **_fences(fences),
-            "token": [fence.token for fence in fences],
-            "started": _some(started),
-            "progress": _some(progress),
-            "workers": list(workers),
-        },
-    )
-    answers: dict[int, str] = {}
-    for id_, answer in rows:
-        known = answers.get(id_)
-        if known is None or _BEST_ANSWER[answer] < _BEST_ANSWER[known]:
-            answers[id_] = answer
+    answers: dict[Fence, str] = {}
+    is_started = dict(zip(fences, started or (), strict=False))
+    news = dict(zip(fences, progress or (), strict=False))
+    for some in _rounds(fences) or [[]]:  # without leases the processes are kept all the same
+        rows = yield Stmt(
+            sql.statement("jobs/beat"),
+            {
+                **_fences(some),
+                "token": [fence.token for fence in some],
+                "started": _column(some, is_started.get),
+                "progress": _column(some, news.get),
+                "workers": list(workers),
+            },
+        )
+        answers |= _by_fence(some, dict(rows))
     return answers
 
 
@@ -250,7 +250,7 @@ def mine(sql: Catalog, token: int) -> Flow[list[Fence] | None]:
 
 def settle(
     sql: Catalog, items: Sequence[tuple[Fence, Settlement]], *, defer: bool = False, again: bool = False
-) -> Flow[dict[int, Settled]]:
+) -> Flow[dict[Fence, Settled]]:
     """Write how runs ended; all of one token. Safe to send again: the answer is then ``already`` (SPEC C3, W6).
 
     What PostgreSQL cannot hold ends its own job ``failed`` with UNSTORABLE and costs the others nothing. ``defer=True``
@@ -259,14 +259,23 @@ def settle(
     behind a commit that waits for a standby would wait as well, on one more connection each time; it is for connections
     of our own, not together with ``defer``. Raises ValueError for two tokens.
     """
-    if not items:
-        return {}
     tokens = {fence.token for fence, _ in items}
-    if len(tokens) != 1:
+    if len(tokens) > 1:
         message = f"outcomes of one process at a time, not of {len(tokens)}"
         raise ValueError(message)
+    ends = dict(items)
+    answers: dict[Fence, Settled] = {}
+    for some in _rounds([fence for fence, _ in items]):
+        told = yield from _settle_some(sql, [(fence, ends[fence]) for fence in some], defer, again and not defer)
+        answers |= _by_fence(some, told)
+    return answers
+
+
+def _settle_some(
+    sql: Catalog, items: list[tuple[Fence, Settlement]], defer: bool, again: bool
+) -> Flow[dict[int, Settled]]:
     answers: dict[int, Settled] = {}
-    if again and not defer:
+    if again:
         locked = yield Stmt(sql.statement("jobs/in_flight"), _fences([fence for fence, _ in items]))
         answers = {row[0]: Settled("busy", None) for row in locked}
         items = [item for item in items if item[0].id not in answers]
@@ -353,6 +362,27 @@ def promote(sql: Catalog, limit: int) -> Flow[int]:
 # ------------------------------------------------------------------------------------------------------------- columns
 
 
+def _rounds(fences: Sequence[Fence]) -> list[list[Fence]]:
+    """The fences, parted so that no statement names a job twice: the functions answer by id.
+
+    Two runs of one job are rare and real: its lease was taken from a process, and the same one, or another of the same
+    supervisor, has claimed it again.
+    """
+    rounds: list[list[Fence]] = []
+    named: dict[int, int] = {}
+    for fence in dict.fromkeys(fences):
+        turn = named[fence.id] = named.get(fence.id, -1) + 1
+        if turn == len(rounds):
+            rounds.append([])
+        rounds[turn].append(fence)
+    return rounds
+
+
+def _by_fence(fences: Sequence[Fence], answers: Mapping[int, A]) -> dict[Fence, A]:
+    """What the database said of the jobs, as what it said of these runs."""
+    return {fence: answers[fence.id] for fence in fences if fence.id in answers}
+
+
 def _fences(fences: Sequence[Fence]) -> dict[str, Any]:
     """The fences as columns, and the token of the first."""
     return {
@@ -366,7 +396,3 @@ def _column(rows: Sequence[Any], read: Callable[[Any], Any]) -> list[Any] | None
     """One column of many rows; None when no row has it, so that it is not sent."""
     values = [read(row) for row in rows]
     return values if any(value is not None for value in values) else None
-
-
-def _some(values: Sequence[Any] | None) -> list[Any] | None:
-    return list(values) if values is not None and any(value is not None for value in values) else None

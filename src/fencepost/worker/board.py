@@ -64,6 +64,10 @@ def boot_ns() -> int:
     return time.clock_gettime_ns(_CLOCK)
 
 
+RunKey = tuple[int, int]
+"""A run of a process whose token is known: (id, run_count)."""
+
+
 class Entry(NamedTuple):
     """One run as a reader saw it. ``limit_ns``: when it must have ended (`boot_ns`; 0: no limit).
 
@@ -77,6 +81,11 @@ class Entry(NamedTuple):
     limit_ns: int
     beat_ms: int
     at: int
+
+    @property
+    def key(self) -> RunKey:
+        """Which run it is; a process may show two runs of one job."""
+        return self.id, self.run_count
 
 
 def allocate(children: int, entries: int) -> int:

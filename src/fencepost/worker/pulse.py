@@ -17,7 +17,7 @@ from fencepost.domain.job import Fence
 from fencepost.sql.catalog import Catalog
 from fencepost.store import faults, jobs
 from fencepost.store.wire import Wire
-from fencepost.worker.board import Board, Entry, EntryState, boot_ns
+from fencepost.worker.board import Board, Entry, EntryState, RunKey, boot_ns
 
 log = logging.getLogger("fencepost.worker")
 
@@ -26,21 +26,21 @@ _GLANCE_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What one beat said about one process.
+    """What one beat said about the runs of one process.
 
     ``sent_ns``: the moment just before it was sent, from which the local deadlines of ``ok`` run. ``cancel``: renewed,
-    and asked to end. ``lost``: on the board still, yet not ours any more. Ids in none of them (locked by somebody, or
+    and asked to end. ``lost``: on the board still, yet not ours any more. Runs in none of them (locked by somebody, or
     too young for a beat) were not renewed.
     """
 
     sent_ns: int
-    ok: tuple[int, ...] = ()
-    cancel: tuple[int, ...] = ()
-    lost: tuple[int, ...] = ()
+    ok: tuple[RunKey, ...] = ()
+    cancel: tuple[RunKey, ...] = ()
+    lost: tuple[RunKey, ...] = ()
 
     @property
-    def renewed(self) -> tuple[int, ...]:
-        """The ids whose leases now run from ``sent_ns``."""
+    def renewed(self) -> tuple[RunKey, ...]:
+        """The runs whose leases now run from ``sent_ns``."""
         return self.ok + self.cancel
 
 
@@ -64,52 +64,32 @@ def beat_boards(wire: Wire, sql: Catalog, boards: Mapping[int, Board], alive: It
     is known to be renewed.
     """
     now = boot_ns()
-    shown = {token: [e for e in board.snapshot() if needs_beat(e, now)] for token, board in boards.items()}
+    shown = {
+        Fence(entry.id, entry.run_count, token): entry
+        for token, board in boards.items()
+        for entry in board.snapshot()
+        if needs_beat(entry, now)
+    }
     sent = boot_ns()
-    answers = {token: Answers(sent) for token in boards}
-    for part in _without_doubles(shown):
-        fences = [Fence(entry.id, entry.run_count, token) for token, entries in part.items() for entry in entries]
-        started = [entry.state is not EntryState.CLAIMED for entries in part.values() for entry in entries]
-        said = wire.run(jobs.beat(sql, fences, started=started, workers=[*boards, *alive]))
-        for token, entries in part.items():
-            answers[token] = _merge(answers[token], boards[token], entries, said)
-    return answers
-
-
-def _without_doubles(shown: Mapping[int, list[Entry]]) -> list[dict[int, list[Entry]]]:
-    """One part as a rule; an id on two boards (a zombie, its successor) is asked for in two, as answers go by id."""
-    seen: set[int] = set()
-    first: dict[int, list[Entry]] = {}
-    more: list[dict[int, list[Entry]]] = []
-    for token, entries in shown.items():
-        first[token] = []
-        for entry in entries:
-            if entry.id in seen:
-                more.append({token: [entry]})
-            else:
-                first[token].append(entry)
-        seen.update(entry.id for entry in entries)
-    return [first, *more]
-
-
-def _merge(so_far: Answers, board: Board, entries: Iterable[Entry], said: Mapping[int, str]) -> Answers:
-    by: dict[str, list[int]] = {"ok": [], "cancel": [], "busy": [], "lost": []}
-    for entry in entries:
-        answer = said.get(entry.id, "busy")
-        if answer != "lost" or board.read(entry.at) == entry or _same_run(board, entry):
-            by[answer].append(entry.id)  # gone from the board because it finished is not lost
-    return Answers(
-        so_far.sent_ns,
-        so_far.ok + tuple(by["ok"]),
-        so_far.cancel + tuple(by["cancel"]),
-        so_far.lost + tuple(by["lost"]),
-    )
+    started = [entry.state is not EntryState.CLAIMED for entry in shown.values()]
+    said = wire.run(jobs.beat(sql, list(shown), started=started, workers=[*boards, *alive]))
+    by: dict[int, dict[str, list[RunKey]]] = {
+        token: {"ok": [], "cancel": [], "busy": [], "lost": []} for token in boards
+    }
+    for fence, entry in shown.items():
+        answer = said.get(fence, "busy")
+        if answer != "lost" or _same_run(boards[fence.token], entry):  # gone because it finished is not lost
+            by[fence.token][answer].append(entry.key)
+    return {
+        token: Answers(sent, ok=tuple(told["ok"]), cancel=tuple(told["cancel"]), lost=tuple(told["lost"]))
+        for token, told in by.items()
+    }
 
 
 def _same_run(board: Board, entry: Entry) -> bool:
     """Whether the run is still shown, perhaps in another state."""
     now = board.read(entry.at)
-    return now is not None and (now.id, now.run_count) == (entry.id, entry.run_count)
+    return now is not None and now.key == entry.key
 
 
 class Pulse(threading.Thread):

@@ -72,7 +72,10 @@ def ping() -> None:
             note("orphan")
             os._exit(0)
         for word in reader.feed(data):
-            note(type(word).__name__, **{name: getattr(word, name) for name in word.__dataclass_fields__})
+            told = {name: getattr(word, name) for name in word.__dataclass_fields__}
+            if "runs" in told:
+                told["ids"] = [id_ for id_, _ in told.pop("runs")]
+            note(type(word).__name__, **told)
             if isinstance(word, words.Drain) and plan.get("on_drain", "leave") == "leave":
                 leave(plan.get("exit_code", 0))
 

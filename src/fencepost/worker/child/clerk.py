@@ -263,7 +263,7 @@ class Clerk(threading.Thread):
             self.room.mark_later(runs)
             raise
         for held in runs:
-            answer = answers.get(held.fence.id)
+            answer = answers.get(held.fence)
             if answer == "ok":
                 self.room.marked(held)
                 continue
@@ -287,7 +287,7 @@ class Clerk(threading.Thread):
                 self._again = batch + self._again
                 raise
             self._last_work = time.monotonic()
-            busy = [w for w in batch if not self._is_answered(w, answers.get(w.held.fence.id))]
+            busy = [w for w in batch if not self._is_answered(w, answers.get(w.held.fence))]
             if busy:
                 self._again = busy + self._again
                 time.sleep(0.05)
@@ -369,7 +369,7 @@ class Clerk(threading.Thread):
         sent = boot_ns()
         answers = self._wire.run(jobs.beat(self._sql, [h.fence for h in with_news], progress=texts))
         for held in with_news:
-            answer = answers.get(held.fence.id)
+            answer = answers.get(held.fence)
             if answer in ("ok", "cancel"):
                 held.beaten_ns = max(held.beaten_ns, sent)
             elif answer == "lost":
@@ -432,9 +432,8 @@ class Clerk(threading.Thread):
         """After a broken connection: what the database believes us to hold, and what we believe, made one.
 
         A claim whose answer was lost left runs that nobody runs: they go back (review A11), also when it comes through
-        only later. A run that the database does
-        not know was taken away, or its claim was forgotten by a failover: its body is told; a lease with its fence that
-        comes later is a repetition.
+        only later. A run that the database does not know was taken away, or its claim was forgotten by a failover: its
+        body is told; a lease with its fence that comes later is a repetition.
         """
         self._open_claim.looked()
         mine = self._wire.run(jobs.mine(self._sql, self._token))

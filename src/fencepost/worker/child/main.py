@@ -157,12 +157,12 @@ def _obey(runtime: Runtime, word: words.Word) -> None:
             runtime.give_up()
         case words.Trouble():
             runtime.on_trouble()
-        case words.Beaten(sent_ns=sent, ids=ids):
-            runtime.on_beat(sent, ids)
-        case words.CancelJobs(ids=ids):
-            runtime.on_cancel(ids)
-        case words.LostJobs(ids=ids):
-            runtime.on_lost(ids)
+        case words.Beaten(sent_ns=sent, runs=runs):
+            runtime.on_beat(sent, runs)
+        case words.CancelJobs(runs=runs):
+            runtime.on_cancel(runs)
+        case words.LostJobs(runs=runs):
+            runtime.on_lost(runs)
 
 
 def _show(runtime: Runtime) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from fencepost.domain.outcome import Lost, Outcome, Released, Stopped
-from fencepost.worker.board import Board
+from fencepost.worker.board import Board, RunKey
 from fencepost.worker.child.attempt import Attempts, Ended
 from fencepost.worker.child.held import Held
 from fencepost.worker.child.loop import AsyncBodies
@@ -178,10 +178,10 @@ class Room:
         with self._lock:
             return list(self.held.values())
 
-    def by_id(self, ids: tuple[int, ...]) -> list[Held]:
-        """The runs of these jobs."""
-        wanted = set(ids)
-        return [held for held in self.everything() if held.fence.id in wanted]
+    def those(self, runs: Iterable[RunKey]) -> list[Held]:
+        """Those of these runs that are not settled yet."""
+        with self._lock:
+            return [held for run in runs if (held := self.held.get(run)) is not None]
 
     @property
     def waits(self) -> bool:

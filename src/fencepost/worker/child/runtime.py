@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.errors import FencepostError
 from fencepost.tasks.events import WorkerStarted, WorkerStopped
-from fencepost.worker.board import Board, Phase, boot_ns
+from fencepost.worker.board import Board, Phase, RunKey, boot_ns
 from fencepost.worker.child.attempt import Attempts
 from fencepost.worker.child.clerk import Clerk
 from fencepost.worker.child.held import CANCEL, LOST, RELEASE, TIMEOUT, Held
@@ -148,26 +148,26 @@ class Runtime:
         self.on_cancel(said.cancel)
         self.on_lost(said.lost)
 
-    def on_beat(self, sent_ns: int, ids: tuple[int, ...]) -> None:
+    def on_beat(self, sent_ns: int, runs: tuple[RunKey, ...]) -> None:
         """These leases were renewed; and the database answers."""
         self._good_ns = max(self._good_ns, sent_ns)
         if sent_ns > self.board.asked_ns:
             self.clerk.pulse_good = True
-        for held in self.room.by_id(ids) if ids else ():
+        for held in self.room.those(runs):
             held.beaten_ns = max(held.beaten_ns, sent_ns)
 
     def on_trouble(self) -> None:
         """A beat failed: nothing is claimed until one is answered (SPEC W4)."""
         self.clerk.pulse_good = False
 
-    def on_cancel(self, ids: tuple[int, ...]) -> None:
+    def on_cancel(self, runs: tuple[RunKey, ...]) -> None:
         """Somebody asked for the end of these."""
-        for held in self.room.by_id(ids) if ids else ():
+        for held in self.room.those(runs):
             held.tell(CANCEL)
 
-    def on_lost(self, ids: tuple[int, ...]) -> None:
+    def on_lost(self, runs: tuple[RunKey, ...]) -> None:
         """These leases are gone: their handlers are told, and what they write is refused."""
-        for held in self.room.by_id(ids) if ids else ():
+        for held in self.room.those(runs):
             if held.tell(LOST):
                 log.warning("the lease of job %s (run %d) is lost", held.claimed.job_id, held.fence.run_count)
 

@@ -249,17 +249,15 @@ class Clerk(threading.Thread):
         entries = [
             entry
             for entry in child.board.snapshot()
-            if entry.state is EntryState.CLAIMED
-            and entry.since_ns < recalled
-            and (entry.id, entry.run_count) not in child.handed_back
+            if entry.state is EntryState.CLAIMED and entry.since_ns < recalled and entry.key not in child.handed_back
         ]
         if not entries:
             return
         back = Settlement(act="release")
         items = [(Fence(entry.id, entry.run_count, child.token), back) for entry in entries]
         answers = self._wire.run(jobs.settle(self._sql, items))
-        gone = [entry for entry in entries if answers[entry.id].answer != "busy"]
-        child.handed_back.update((entry.id, entry.run_count) for entry in gone)
+        gone = [(fence.id, fence.run_count) for fence, told in answers.items() if told.answer != "busy"]
+        child.handed_back.update(gone)
         if gone:
             log.warning("%s does not get on: took back %d jobs it had not started", child.describe(), len(gone))
-            child.tell(words.LostJobs(tuple(entry.id for entry in gone)))
+            child.tell(words.LostJobs(tuple(gone)))
