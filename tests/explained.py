@@ -5,5 +5,5 @@ from __future__ import annotations
 import pytest
 
 pytest.register_assert_rewrite(
-    "client", "cli", "duty", "embedded", "failures", "incidents", "points", "proxy", "servers", "sql", "store", "worker"
+    "client", "cli", "duty", "embedded", "failures", "incidents", "points", "servers", "sql", "store", "worker"
 )

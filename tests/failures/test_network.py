@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from failures.trouble import ours
-from proxy import Proxy, proxy
+from fencepost.testing.proxy import Proxy, proxy
 from waiting import eventually
 from worker.scene import Scene, pause
 

@@ -6,6 +6,7 @@ would wait for work, the pulse beats. So its calls come in one order, and a lost
 
 from __future__ import annotations
 
+import contextvars
 import dataclasses
 from collections.abc import Iterator
 from typing import Any
@@ -115,7 +116,7 @@ def _work(world: World) -> None:
     def run_here(held: Held) -> None:
         if room._begin(held):
             world.begun[held.fence.id, held.fence.run_count] += 1
-            room._ended(held, room._attempts.run_sync(held))
+            room._ended(held, contextvars.Context().run(room._attempts.run_sync, held))
 
     room._start = run_here  # type: ignore[method-assign]
     runtime.clerk._wake = waiting  # type: ignore[assignment]

@@ -19,8 +19,8 @@ from fencepost.errors import FencepostError, OutageError, SchemaError, Unsupport
 from fencepost.sql.catalog import Catalog, SqlFile
 from fencepost.store import migrator, schema
 from fencepost.store.schema import check, migrate, plan_sql, verify
+from fencepost.testing.proxy import proxy
 from pooler import pooler
-from proxy import proxy
 from servers import Database
 from store.hands import SQL, claim, enqueue, new, settle, wire_driver
 from store.migrating import Migrators, shape, start, with_files

@@ -103,7 +103,7 @@ def test_a_database_with_other_tables_is_refused(database: Database) -> None:
     [
         (("--faults", "kill-cat"), "'kill-cat' is not possible here"),
         (("--seconds", "1"), "--seconds must be between"),
-        (("--folder", "."), "is not empty"),
+        (("--folder", "."), "is not an empty folder"),
     ],
 )
 def test_wrong_wishes_are_told_in_a_sentence(words: tuple[str, ...], sentence: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fencepost.cli.options import traceback_option
+from fencepost.cli.options import own_folder, traceback_option
 
 
 @click.command(epilog="Example: fencepost demo --rows 500")
@@ -15,7 +15,7 @@ from fencepost.cli.options import traceback_option
 )
 @click.option("--key", metavar="COLUMN", help="The column of --csv that identifies a row (the first).")
 @click.option("--rows", type=int, help="Import only the first N rows.")
-@click.option("--folder", type=click.Path(path_type=Path), help="Work in this new folder, and keep it.")
+@own_folder
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 @traceback_option
 def demo(csv: Path | None, key: str | None, rows: int | None, folder: Path | None, as_json: bool) -> int:

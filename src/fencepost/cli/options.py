@@ -6,6 +6,7 @@ import getpass
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -17,6 +18,19 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+def _new_folder(_: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
+    """Absolute, and not there or empty; nothing is made yet."""
+    if value is None:
+        return None
+    if value.exists() and not (value.is_dir() and not any(value.iterdir())):
+        raise UsageError(f"{option.opts[0]} {value}: is not an empty folder; name a new one")
+    return value.resolve()
+
+
+own_folder = click.option(
+    "--folder", type=click.Path(path_type=Path), callback=_new_folder, help="Work in this new folder, and keep it."
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON (times in ISO 8601, UTC).")
 
 

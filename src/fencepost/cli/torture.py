@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fencepost.cli.options import traceback_option
+from fencepost.cli.options import own_folder, traceback_option
 
 
 @click.command(epilog="Example: fencepost torture --seconds 60 --report torture.html")
@@ -15,7 +15,7 @@ from fencepost.cli.options import traceback_option
 @click.option("--faults", metavar="KIND,...", help="Only these kinds (all that are possible here).")
 @click.option("--dsn", metavar="DSN", help="A database to use instead of a PostgreSQL of its own; it must be empty.")
 @click.option("--shared", is_flag=True, help="The database of --dsn may have other tables.")
-@click.option("--folder", type=click.Path(path_type=Path), help="Keep histories and logs in this new folder.")
+@own_folder
 @click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write a report, one HTML file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one line of JSON.")
 @traceback_option

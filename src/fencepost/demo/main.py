@@ -38,7 +38,8 @@ def run(options: DemoOptions) -> int:
     if options.rows is not None and options.rows < 50:
         raise UsageError("--rows must be 50 or more, so that there is time to kill a worker and restart the database")
     rows = read_rows(options.csv, options.key, options.rows)
-    folder = _folder(options.folder)
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="fencepost-demo-"))
+    folder.mkdir(parents=True, exist_ok=True)
     early.interrupt_on_stops()  # or the workers would outlive us
     screen = display(options.json)
     try:
@@ -71,12 +72,3 @@ def _print_verdict(broken: list[str]) -> None:
     print("The proof does NOT hold:")
     for sentence in broken:
         print(f"  - {sentence}")
-
-
-def _folder(asked: Path | None) -> Path:
-    if asked is None:
-        return Path(tempfile.mkdtemp(prefix="fencepost-demo-"))
-    if asked.exists() and any(asked.iterdir()):
-        raise UsageError(f"--folder {asked}: is not empty; name a new folder")
-    asked.mkdir(parents=True, exist_ok=True)
-    return asked

@@ -113,11 +113,6 @@ class Proxy:
 
         self._do(act)
 
-    @property
-    def still_to_lose(self) -> int:
-        """How many of the answers that `lose_answers` asked for have not been lost yet."""
-        return self._losing
-
     def keep_answers(self) -> None:
         """Lose no more."""
         self._losing = 0

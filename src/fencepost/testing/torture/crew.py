@@ -82,11 +82,6 @@ class Crew:
         self.door = self._ground.door()
         self._load = _program("load", self._folder, self.door.dsn, self._folder / "load.log")
 
-    @property
-    def doors(self) -> list[Door]:
-        """The workers' and, last, the client's."""
-        return [*(squad.door for squad in self.squads), self.door]
-
     def close_load(self, within_s: float) -> bool:
         """Let the client ask what is unanswered and end; whether it could."""
         assert self._load.stdin is not None

@@ -125,8 +125,8 @@ class OwnGround:
         self._folder = folder
         self._clock = _clock_library()
         self._offset = folder / "clock"
-        self._bindir = self._programs()
-        self._nodes = [self._node(number) for number in (0, 1)]
+        self._bindir: Path | None = None
+        self._nodes: list[EmbeddedServer] = []
         self._current = 0
 
     @property
@@ -134,13 +134,10 @@ class OwnGround:
         """Whether the servers' clock can be set."""
         return self._clock is not None
 
-    @property
-    def version(self) -> str:
-        """Of PostgreSQL."""
-        return binaries.find(self._bindir).version if self._bindir else binaries.find().version
-
     def start(self) -> None:
         """See `Ground`."""
+        self._bindir = self._programs()
+        self._nodes = [self._node(number) for number in (0, 1)]
         self._nodes[self._current].start()
 
     def admin(self) -> psycopg.Connection[Any]:

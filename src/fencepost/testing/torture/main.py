@@ -43,14 +43,10 @@ def run(options: TortureOptions) -> int:
     from fencepost.testing.torture.story import Story
 
     seed = options.seed if options.seed is not None else secrets.randbelow(1_000_000)
-    folder = _folder(options.folder)
-    try:
-        ground = _ground(options, folder)
-        kinds = choose(options.faults, ground)
-    except BaseException:
-        if options.folder is None:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
+    folder = options.folder or Path(tempfile.gettempdir()) / f"fencepost-torture-{secrets.token_hex(4)}"
+    ground = _ground(options, folder)
+    kinds = choose(options.faults, ground)
+    folder.mkdir(parents=True, exist_ok=options.folder is not None, mode=0o700)
     settings = Settings(seed=seed, seconds=options.seconds)
     early.interrupt_on_stops()  # or workers and server would outlive us
     verdict = Story(folder, ground, settings, kinds, _say).run()
@@ -76,15 +72,6 @@ def _say(line: str) -> None:
 
 def _ground(options: TortureOptions, folder: Path) -> Ground:
     return OwnGround(folder) if options.dsn is None else GivenGround(options.dsn, shared=options.shared)
-
-
-def _folder(asked: Path | None) -> Path:
-    if asked is None:
-        return Path(tempfile.mkdtemp(prefix="fencepost-torture-"))
-    if asked.exists() and any(asked.iterdir()):
-        raise UsageError(f"--folder {asked}: is not empty; name a new folder")
-    asked.mkdir(parents=True, exist_ok=True)
-    return asked.resolve()
 
 
 def _print(seed: int, figures: dict[str, object]) -> None:

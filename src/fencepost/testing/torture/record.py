@@ -31,17 +31,17 @@ _TEXTS = """SELECT 'the database, ' || place || ' ' || id FROM (
   WHERE position(%s in error) > 0"""
 
 
-def begin(conn: psycopg.Connection[Any]) -> None:
-    """Make the log; the library's tables must be there."""
+def begin(conn: psycopg.Connection[Any], schema: str = SCHEMA) -> None:
+    """Make the log of the library's tables, which must be there."""
     text = resources.files("fencepost.testing.torture").joinpath("log.sql").read_text(encoding="utf-8")
-    conn.execute(_filled(text).encode())
+    conn.execute(_filled(text, schema).encode())
 
 
-def export(conn: psycopg.Connection[Any], folder: Path) -> None:
+def export(conn: psycopg.Connection[Any], folder: Path, schema: str = SCHEMA) -> None:
     """Write the final state and the whole log, page by page."""
     for name, statement in _FINAL.items():
         with (folder / f"{name}.jsonl").open("w", encoding="utf-8") as file:
-            for (line,) in _paged(conn, _filled(statement)):
+            for (line,) in _paged(conn, _filled(statement, schema)):
                 file.write(json.dumps(line) + "\n")
 
 
@@ -57,8 +57,8 @@ def leaks(conn: psycopg.Connection[Any], folder: Path, secret: str) -> None:
             file.write(json.dumps({"where": place, "found": "the secret of a body's error"}) + "\n")
 
 
-def _filled(text: str) -> str:
-    return text.replace("{schema}", SCHEMA).replace("{log}", LOG_SCHEMA)
+def _filled(text: str, schema: str = SCHEMA) -> str:
+    return text.replace("{schema}", schema).replace("{log}", LOG_SCHEMA)
 
 
 def _paged(conn: psycopg.Connection[Any], statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
