@@ -22,6 +22,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from fencepost.errors import FencepostError
 
+_ACCEPTING_TURNS = 5
+"""So many turns of the loop has what it has accepted last, with nothing new: a server that closes earlier forgets it."""
+
 
 class _Pair:
     """One client's connection and ours to the server."""
@@ -142,6 +145,10 @@ class Proxy:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
+        for listening in server.sockets:
+            self._loop.remove_reader(listening.fileno())
+        for _ in range(_ACCEPTING_TURNS):
+            await asyncio.sleep(0)
         server.close()
         for pair in self._pairs:
             _reset(pair.server)
