@@ -101,8 +101,10 @@ def test_each_of_our_sessions_may_be_ended_at_any_time(scene: Scene) -> None:
     children = worker.wait_children()
     names = scene.put("sleep", key="long", seconds=4)
     with scene.database.connect() as conn:
-        eventually(lambda: len(set(ours(conn).values())) >= 4)
-        before = sorted(ours(conn).values())
+        before = sorted(
+            f"fencepost {who}" for who in ("leader", "leader maintenance", "listen", "supervisor", "worker")
+        )
+        eventually(lambda: sorted(ours(conn).values()) == before, within=30)
         for turn in range(6):
             names += scene.put("noop", key=f"turn {turn}", count=10)
             for pid in ours(conn):
