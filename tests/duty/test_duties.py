@@ -155,6 +155,35 @@ def test_a_jump_of_the_databases_clock_costs_no_live_worker_its_lease(scene: Sce
     assert live.beat() == {live.fences[0]: "ok"}
 
 
+class _Between:
+    """A wire that lets something happen between the reaper's look at the service and its first batch."""
+
+    def __init__(self, wire: Wire, happens: Callable[[], object]) -> None:
+        self._wire, self._happens, self._calls = wire, happens, 0
+
+    def run(self, flow: Any) -> Any:
+        self._calls += 1
+        if self._calls == 2:
+            self._happens()
+        return self._wire.run(flow)
+
+
+@pytest.mark.spec("C11")
+def test_what_comes_after_the_look_is_no_evidence(scene: Scene) -> None:
+    """A clock that jumps, or a server that stands still, between the look and the batch: found by torture's clock."""
+    scene.enqueue(1)
+    worker = scene.worker()
+    worker.claim(ttl_s=0.3)
+    lost = "select lost from fencepost.lease"
+    wire: Any = _Between(scene.wire, lambda: eventually(lambda: scene.one(lost)))
+    judge = Reaper(wire, scene.sql, DutySettings(heartbeat_interval=1.0), Continuity(1.0, own=boottime), boottime)
+    assert not scene.one(lost), "given: a lease that is good when the reaper looks"
+
+    assert judge.run_turn().done == 0
+    assert scene.one(lost), "and stale when the batch comes"
+    assert judge.run_turn().done == 1, "the next look has seen it"
+
+
 @pytest.mark.spec("C11")
 def test_after_a_restart_a_live_worker_keeps_its_lease_and_a_dead_ones_goes_at_once(
     own_scene: tuple[Scene, Any],

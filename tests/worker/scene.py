@@ -223,6 +223,11 @@ class Worker:
         self.process.wait()
 
 
+def parent_of(pid: int) -> int:
+    """Which process started it."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from waiting import eventually
-from worker.scene import SLOW, Scene
+from worker.scene import SLOW, Scene, is_alive, parent_of
 
 
 @pytest.mark.spec("C5", "C3", "W5")
@@ -32,6 +32,24 @@ def test_a_frozen_worker_process_loses_its_job_and_gives_up_when_it_thaws(scene:
     eventually(
         lambda: scene.value("SELECT sum(refused) FROM fencepost.attempt") > 0, within=SLOW
     )  # the late word is on record
+
+
+@pytest.mark.spec("C5", "W5")
+def test_a_job_process_whose_worker_stands_still_ends_before_its_lease(scene: Scene) -> None:
+    """Nobody can tell it that its lease is lost: it sees it by itself, and nothing of it runs beside the next run."""
+    scene.worker(processes=2).wait_children(2)
+    scene.put("family")
+    (family,) = scene.wait("family")
+    frozen = parent_of(family["pid"])
+
+    os.kill(frozen, signal.SIGSTOP)
+
+    eventually(lambda: not is_alive(family["pid"]) and not is_alive(family["child"]), within=SLOW)
+    assert len(scene.all("begin", "family")) == 1, "its lease was still good"
+    scene.wait_state("succeeded", "family")
+    os.kill(frozen, signal.SIGCONT)
+    assert scene.job("family")["run_count"] == 2
+    assert [how for how, *_ in scene.runs("family")] == ["stale"]
 
 
 @pytest.mark.spec("C5", "W5")

@@ -35,12 +35,16 @@ class Reaper:
         self._said: str | None = None
 
     def run_turn(self) -> Turn:
-        """Rescue up to ten batches. What a cut-off turn left is stale still and found by the next (STK-5)."""
-        grace = self._continuity.judge(self._look())
+        """Rescue up to ten batches. What a cut-off turn left is stale still and found by the next (STK-5).
+
+        Leases are judged as of the look: a clock that jumps, or a server that stands still, after it is no evidence.
+        """
+        look = self._look()
+        grace = self._continuity.judge(look)
         self._say()
         done = 0
         for _ in range(_ROUNDS):
-            rescued = self._wire.run(jobs.rescue(self._sql, limit=self._batch, grace_s=grace))
+            rescued = self._wire.run(jobs.rescue(self._sql, limit=self._batch, grace_s=grace, seen_at=look.now))
             done += len(rescued)
             if len(rescued) < self._batch:
                 break

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from fencepost.domain.job import Answer, ClaimedJob, Enqueued, Fence, NewJob
@@ -319,9 +320,12 @@ def _storable(item: tuple[Fence, Settlement]) -> tuple[Fence, Settlement]:
 # -------------------------------------------------------------------------------------------------- rescue and promote
 
 
-def rescue(sql: Catalog, *, limit: int, grace_s: float = 0.0) -> Flow[list[Rescued]]:
-    """Take back up to ``limit`` leases that are stale by their own ttl plus ``grace_s`` (SPEC C6, C10, C11)."""
-    rows = yield Stmt(sql.statement("jobs/rescue"), {"limit": limit, "grace_s": grace_s})
+def rescue(sql: Catalog, *, limit: int, grace_s: float = 0.0, seen_at: datetime | None = None) -> Flow[list[Rescued]]:
+    """Take back up to ``limit`` leases that are stale by their own ttl plus ``grace_s`` (SPEC C6, C10, C11).
+
+    ``seen_at``: as of this moment of the database's clock; None: as of now.
+    """
+    rows = yield Stmt(sql.statement("jobs/rescue"), {"limit": limit, "grace_s": grace_s, "seen_at": seen_at})
     return [Rescued(*row) for row in rows]
 
 

@@ -3,12 +3,14 @@
 -- gives:  what became of each, up to p_limit
 -- locks:  running rows in id order with SKIP LOCKED; a beat that is being written wins, a beat that came first is seen
 --
--- A beat of a time that no clock has shown is none: nobody would ever come for that lease. p_grace_s: time that live workers get after a restart of the server (SPEC C11). A body that must not run twice and
--- has no start mark is known not to have started: it goes back unspent (SPEC C6).
-CREATE OR REPLACE FUNCTION {schema}.rescue_v1(p_limit int, p_grace_s float8 DEFAULT 0)
+-- A beat of a time that no clock has shown is none: nobody would ever come for that lease. p_grace_s: time that live
+-- workers get after a restart of the server (SPEC C11). p_seen_at: leases are judged as of this moment, at which the
+-- service was found good; what came after it (a jump of the clock, a server that stood still) is judged by the next
+-- look. A body that must not run twice and has no start mark is known not to have started: it goes back unspent (SPEC C6).
+CREATE OR REPLACE FUNCTION {schema}.rescue_v1(p_limit int, p_grace_s float8 DEFAULT 0, p_seen_at timestamptz DEFAULT NULL)
 RETURNS TABLE (id bigint, answer text, state text) LANGUAGE plpgsql AS $$
 DECLARE
-  v_now timestamptz := clock_timestamp();
+  v_now timestamptz := least(clock_timestamp(), p_seen_at);
   v_after bigint := 0;
   v_done int := 0;
   v_n int;

@@ -235,6 +235,7 @@ class Clerk(threading.Thread):
             task = self._registry.get(job.task)
             beat_ms = 0 if task is not None and task.policy.lease_s is not None else self._beat_ms(job)
             held = Held(job, self._token, self._board.publish(job.id, job.run_count, beat_ms), sent, task)
+            held.beat_s = beat_ms / 1000
             held.save = self.save_checkpoint
             if task is None or job.version > versions[job.task]:
                 self.settle(held, Unknown(), None)

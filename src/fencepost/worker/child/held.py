@@ -23,7 +23,7 @@ class Held:
     """Implements `tasks.context.RunHandle`. Read by several threads; each field has one writer at a time."""
 
     __slots__ = (
-        "abandoned", "at", "beaten_ns", "claimed", "ended", "fence", "interrupt", "limit", "limit_code", "lock",
+        "abandoned", "at", "beat_s", "beaten_ns", "claimed", "ended", "fence", "interrupt", "limit", "limit_code", "lock",
         "marked", "progress", "save", "started_at", "stopping", "taken_at", "task", "task_ref", "told_at", "why",
     )  # fmt: skip
 
@@ -31,6 +31,8 @@ class Held:
         self.claimed, self.at, self.task = claimed, at, task
         self.fence = Fence(claimed.id, claimed.run_count, token)
         self.beaten_ns = sent_ns
+        self.beat_s = 0.0
+        """How often its lease is beaten; 0: a plain lease, which no beat prolongs (SPEC C4)."""
         self.taken_at = time.monotonic()
         self.why: str | None = None
         self.told_at = 0.0
@@ -103,6 +105,17 @@ class Held:
     def has_outlived(self, now_ns: int) -> bool:
         """Whether its lease must be taken for lost: measured from the *sending* of the last good beat (SPEC W5)."""
         return now_ns - self.beaten_ns > int(self.claimed.ttl_s * MARGIN * 1e9)
+
+    def silence(self) -> dict[str, float]:
+        """When somebody who hears nothing of this process must take the lease for lost, as `has_outlived` would.
+
+        ``for_s``: after so many seconds in which this process did not live: the last beat may have been an interval before
+        them. ``until_ns``: but not before this moment (`boot_ns`), for a lease that no beat prolongs.
+        """
+        trusted = self.claimed.ttl_s * MARGIN
+        if self.beat_s:
+            return {"for_s": trusted - self.beat_s, "until_ns": 0}
+        return {"for_s": min(1.0, trusted / 4), "until_ns": self.beaten_ns + int(trusted * 1e9)}
 
     def is_overdue(self, now: float) -> bool:
         """Whether its time is over."""

@@ -1,7 +1,8 @@
 """A job process: runs the bodies of process tasks, one after another, for the worker process that started it.
 
 ``python -m fencepost.worker.child.jobprocess FD APP``. It dies with its starter (PR_SET_PDEATHSIG on Linux). Its handler
-runs in the main thread; a second thread hears what the worker says meanwhile.
+runs in the main thread; a second thread hears what the worker says meanwhile. While a body runs it also looks whether the
+worker still lives: one that stands still (SIGSTOP, a debugger) is beaten for no longer, and can say so to nobody.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
@@ -22,14 +24,20 @@ from typing import Any
 from fencepost.domain.job import ClaimedJob
 from fencepost.domain.storable import said, type_name
 from fencepost.errors import LeaseLostError, OutageError
+from fencepost.worker.board import boot_ns
 from fencepost.worker.child import copies
 from fencepost.worker.child.application import load
 from fencepost.worker.child.attempt import Attempts
 from fencepost.worker.child.frames import Channel, Gone
-from fencepost.worker.child.held import Held
+from fencepost.worker.child.held import LOST, Held
 from fencepost.worker.child.outcomes import to_json
+from fencepost.worker.life import Stillness
 
 _PR_SET_PDEATHSIG = 1
+_LOOKS = 8
+"""So often is the worker looked at within the silence that ends a run; a fourth of that is the body's grace."""
+_LOOK_S = 0.25
+_GRACE_S = 1.0
 _TIMES = ("run_at", "created_at", "finish_by")
 
 
@@ -55,11 +63,19 @@ def claimed_from_json(plain: dict[str, Any]) -> ClaimedJob:
     return ClaimedJob(**{**plain, **times, "tags": tuple(plain["tags"])})
 
 
+def end_all_of_it() -> None:
+    """SIGKILL to this process and what its bodies have started: nothing is left beside the next run."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 class _Server:
     """The process's side of the channel."""
 
-    def __init__(self, channel: Channel, app_path: str) -> None:
+    def __init__(self, channel: Channel, app_path: str, parent: int) -> None:
         self._channel = channel
+        self._worker = Stillness(parent, most_s=_LOOK_S)
         app = load(app_path)
         self._app = app
         redact = app.redactor.text
@@ -71,6 +87,8 @@ class _Server:
         self._save_answer = ""
         self._next: dict[str, Any] | None = None
         self._wake = threading.Event()
+        self._silence: dict[str, float] | None = None
+        """While a run is ours: which silence of the worker ends it."""
 
     def serve(self) -> None:
         """Until the worker goes away."""
@@ -86,11 +104,15 @@ class _Server:
     def _listen(self) -> None:
         try:
             while True:
-                message = self._channel.receive()
-                assert message is not None
+                message = self._channel.receive(self._until_next_look())
                 held = self._held
+                if message is None:
+                    self._look(held)
+                    continue
                 match message["what"]:
                     case "run":
+                        self._worker.begin()
+                        self._silence = message["silence"]
                         self._next = message
                         self._wake.set()
                     case "stop" if held is not None:
@@ -103,6 +125,22 @@ class _Server:
         except Gone:
             os._exit(0)
 
+    def _until_next_look(self) -> float | None:
+        silence = self._silence
+        return None if silence is None else min(_LOOK_S, silence["for_s"] / _LOOKS)
+
+    def _look(self, held: Held | None) -> None:
+        """The worker is still for so long that its lease must be taken for lost: the body is told, then ended."""
+        silence, still = self._silence, self._worker.look()
+        if silence is None or held is None:
+            return
+        grace = min(_GRACE_S, silence["for_s"] / 4)
+        if still < silence["for_s"] - grace or boot_ns() < silence["until_ns"] - int(grace * 1e9):
+            return
+        held.tell(LOST)
+        if held.told_at + grace < time.monotonic():
+            end_all_of_it()
+
     def _run(self, message: dict[str, Any]) -> None:
         claimed = claimed_from_json(message["job"])
         held = _Relayed(claimed, message["token"], 0, 0, self._app.registry.get(claimed.task))
@@ -113,7 +151,7 @@ class _Server:
             held.stopping = True
         self._held = held
         ended = contextvars.Context().run(self._attempts.run_sync, held)
-        self._held = None
+        self._held = self._silence = None
         self._send({"what": "ended", "outcome": to_json(ended.outcome), "stats": ended.stats})
 
     def _save(self, _fence: object, text: str) -> None:
@@ -156,7 +194,7 @@ def main() -> None:
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     try:
         try:
-            server = _Server(channel, sys.argv[2])
+            server = _Server(channel, sys.argv[2], parent)
         except BaseException as error:  # noqa: BLE001 - an import may raise anything; the worker is told
             channel.send({"what": "unready", "text": f"{type_name(error)}: {said(error)}"[:2000]})
             os._exit(1)

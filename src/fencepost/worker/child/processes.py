@@ -132,6 +132,7 @@ class _Owner(threading.Thread):
                     "limit_s": None if held.limit is None else held.limit - time.monotonic(),
                     "limit_code": held.limit_code,
                     "stopping": held.stop_requested(),
+                    "silence": held.silence(),
                 }
             )
             return self._follow(held, channel)

@@ -16,13 +16,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.worker import words
 from fencepost.worker.board import PID, PING, Board, Phase, boot_ns
+from fencepost.worker.life import cpu_ns
 from fencepost.worker.settings import WorkerSettings
 from fencepost.worker.supervisor import strays
 
@@ -56,19 +56,6 @@ class Launch:
                 "logs": self.logs,
             }
         ).encode()
-
-
-def cpu_ns(pid: int) -> int:
-    """CPU time of another process by its clock id, in nanoseconds; 0 where that is not possible.
-
-    /proc/PID/stat moves in steps of 10 ms and would miss an idle child.
-    """
-    if not sys.platform.startswith("linux"):  # pragma: no cover - the ping alone decides there; untested
-        return 0
-    try:
-        return time.clock_gettime_ns((~pid << 3) | 2)
-    except OSError:
-        return 0
 
 
 class Child:
@@ -154,10 +141,7 @@ class Child:
         return answer if isinstance(answer, dict) else {"ok": False, "message": "the worker process answered nonsense"}
 
     def look(self, patience_ns: int) -> bool:
-        """Whether it shows life: any CPU time since the last look, or a ping.
-
-        Even waiting for the GIL costs some CPU time; a stopped process uses exactly none.
-        """
+        """Whether it shows life: any CPU time since the last look, or a ping."""
         now = boot_ns()
         seen = (self.board.words[PING], cpu_ns(self.pid))
         if seen != self._seen:
