@@ -111,7 +111,7 @@ def _life(scene: Scene, prefix: str, count: int, within: float) -> None:
 
 
 def _lives(scene: Scene, first: int, more: int, within: float) -> None:
-    worker = scene.worker(app=STORM, slots=8)
+    worker = scene.worker(app=STORM, slots=8, heartbeat_ttl=60)  # how fast the machine is does not matter here
     (child,) = worker.wait_children()
     above = fds(worker.pid)
     _life(scene, "first", first, within)
