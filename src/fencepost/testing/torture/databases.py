@@ -22,6 +22,7 @@ SELECT j.job_id FROM fencepost_torture.job j WHERE j.id IN (
   SELECT r.id FROM fencepost_torture.running r
    WHERE r.id IN (SELECT x.id FROM fencepost_torture.running x ORDER BY random() LIMIT 12)
    ORDER BY r.id FOR UPDATE)"""
+_MUCH = "CREATE TABLE fencepost_torture_log.much AS SELECT repeat('x', 500) FROM generate_series(1, 20000)"
 _MOST_CONNECTIONS = 300
 _CLOCK_MOST_S = 8.0
 
@@ -130,6 +131,22 @@ def pin_horizon(world: World) -> Iterator[Hit]:
         conn.execute("SELECT count(*) FROM fencepost_torture.running")
         yield Hit("the horizon", ["-"])
         world.wait(6.0)
+
+
+def fill_disk(world: World) -> Iterator[Hit]:
+    """No room for another block: statements fail, and the server ends where it needs a new file for its log."""
+    assert isinstance(world.ground, OwnGround)
+    runs = world.runs()
+    with world.ground.full_disk():
+        why = ""
+        with contextlib.suppress(psycopg.OperationalError), world.admin() as conn:
+            try:
+                conn.execute(f"BEGIN; {_MUCH}; ROLLBACK".encode())
+            except psycopg.OperationalError as error:
+                why = str(error).partition("\n")[0]
+        if why:
+            yield Hit.of("the servers' disk", runs, why)
+            world.wait(world.dice.uniform(0.5, 3.0))
 
 
 def step_clock(world: World) -> Iterator[Hit]:

@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,12 +23,14 @@ from fencepost.embedded import binaries, guardian
 from fencepost.embedded.server import EmbeddedServer
 from fencepost.errors import FencepostError, UsageError
 from fencepost.testing.proxy import Proxy
+from fencepost.testing.torture.disk import SmallDisk, is_possible
 from fencepost.testing.torture.settings import LOG_SCHEMA, SCHEMA
 
 _SETTINGS = {
     "fsync": "off",  # processes die here, not machines: what a process wrote stays written
     "full_page_writes": "off",
     "max_connections": "90",
+    "max_wal_size": "256MB",  # the servers may lie in memory
     "autovacuum_naptime": "5s",
 }
 _WITHIN_S = 30.0
@@ -125,6 +127,9 @@ class OwnGround:
         self._folder = folder
         self._clock = _clock_library()
         self._offset = folder / "clock"
+        self.has_disk = is_possible()
+        """Whether the disk under the servers can be full."""
+        self._disk: SmallDisk | None = None
         self._bindir: Path | None = None
         self._nodes: list[EmbeddedServer] = []
         self._current = 0
@@ -137,6 +142,8 @@ class OwnGround:
     def start(self) -> None:
         """See `Ground`."""
         self._bindir = self._programs()
+        if self.has_disk:
+            self._disk = SmallDisk(self._folder / "disk")
         self._nodes = [self._node(number) for number in (0, 1)]
         self._nodes[self._current].start()
 
@@ -152,9 +159,15 @@ class OwnGround:
 
     def stop(self) -> None:
         """See `Ground`."""
-        for node in self._nodes:
+        for number, node in enumerate(self._nodes):
             with contextlib.suppress(FencepostError):
                 node.stop()
+            if self._disk is not None:  # what the server said outlives it
+                with contextlib.suppress(OSError):
+                    shutil.copyfile(node.layout.log, self._folder / f"node{number}.log")
+        if self._disk is not None:
+            self._disk.close()
+            self._disk = None
 
     # ---------------------------------------------------------------------------------------------------- what happens
 
@@ -171,6 +184,20 @@ class OwnGround:
         part = self._offset.with_suffix(".part")
         part.write_text(f"{seconds:+.1f}\n")
         part.replace(self._offset)
+
+    @contextlib.contextmanager
+    def full_disk(self) -> Iterator[None]:
+        """Inside, the servers' disk has no room. A server that could not live with that is started afterwards."""
+        assert self._disk is not None
+        try:
+            self._disk.fill()
+            yield
+        finally:
+            self._disk.empty()
+            node = self._nodes[self._current]
+            if guardian.living_postmaster(node.layout.data) is None:
+                node.stop()
+                node.start()
 
     def fail_over(self, hush: Callable[[], None] | None = None, forget: Callable[[], None] | None = None) -> float:
         """A standby is made and promoted when the primary has died at once; seconds without a primary.
@@ -261,7 +288,8 @@ class OwnGround:
             time.sleep(0.02)
 
     def _node(self, number: int) -> EmbeddedServer:
-        return EmbeddedServer(self._folder / f"node{number}", bindir=self._bindir, settings=_SETTINGS)
+        folder = self._folder if self._disk is None else self._folder / "disk"
+        return EmbeddedServer(folder / f"node{number}", bindir=self._bindir, settings=_SETTINGS)
 
     def _programs(self) -> Path | None:
         """A folder of PostgreSQL's programs in which ``postgres`` has a clock of ours; None without a library for it."""

@@ -24,6 +24,7 @@ class Kind(NamedTuple):
     alone: str | None = None
     own: bool = False  # needs a server of ours
     clock: bool = False  # needs a clock of ours
+    disk: bool = False  # needs a disk of ours
 
 
 KINDS = (
@@ -47,19 +48,25 @@ KINDS = (
     Kind("failover", databases.fail_over, 1, "server", own=True),
     Kind("failover-forgetful", databases.fail_over_forgetful, 1, "server", own=True),
     Kind("clock-stepped", databases.step_clock, 1, "server", own=True, clock=True),
+    Kind("disk-full", databases.fill_disk, 1, "server", own=True, disk=True),
 )
 
 
 def choose(wanted: Sequence[str], ground: Ground) -> list[Kind]:
     """The kinds to use: those named, or all that are possible here. UsageError for one that is not."""
-    has_clock = isinstance(ground, OwnGround) and ground.has_clock
-    possible = [kind for kind in KINDS if (ground.is_ours or not kind.own) and (has_clock or not kind.clock)]
+    possible = [kind for kind in KINDS if _is_possible(kind, ground)]
     names = [kind.name for kind in possible]
     for name in wanted:
         if name not in names:
             known = ", ".join(names)
             raise UsageError(f"--faults: {name!r} is not possible here; choose from {known}")
     return [kind for kind in possible if not wanted or kind.name in wanted]
+
+
+def _is_possible(kind: Kind, ground: Ground) -> bool:
+    if not isinstance(ground, OwnGround):
+        return not kind.own
+    return (ground.has_clock or not kind.clock) and (ground.has_disk or not kind.disk)
 
 
 class Nemesis:
