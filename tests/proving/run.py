@@ -3,6 +3,7 @@
     make prove                            the part that fits into a quarter of an hour on two cores
     make prove-long                       every order, every mutant, long tortures
     make prove ARGS="--only torture"      one of: tests, mutants, torture
+    make prove ARGS=--quick               a short torture and the gate's mutants: what CI runs of it
 
 Exit code 1: something was found, or a proof proved too little.
 """
@@ -24,7 +25,9 @@ from xml.etree import ElementTree as ET
 
 PARTS = ("tests", "mutants", "torture")
 ROOMS = ("tests/interleave", "tests/points", "tests/model", "tests/design", "tests/tortured")
-GATE_S, LONG_S = (60.0, 60.0), (60.0, 60.0, 60.0, 60.0, 1800.0)
+GATE_S, LONG_S, QUICK_S = (60.0, 60.0), (60.0, 60.0, 60.0, 60.0, 1800.0), (25.0,)
+FEW = "kill-worker,freeze-worker,freeze-machine,answers-lost,sessions-ended,restart-immediate"
+"""Kinds that all strike within the seconds of the quick one."""
 
 
 @dataclass
@@ -89,13 +92,12 @@ def mutants(proved: Proved, jobs: int, *, everything: bool) -> None:
         proved.failed.append(f"mutants: {found.get('survivors', 'no result')}")
 
 
-def torture(proved: Proved, seconds: float) -> None:
-    """Real workers under faults."""
+def torture(proved: Proved, seconds: float, *faults: str) -> None:
+    """Real workers under faults: of all kinds, or of these."""
     seed = secrets.randbelow(1_000_000)
     proved.seeds.append(seed)
-    found = last_line(
-        [sys.executable, "-m", "fencepost", "torture", "--seconds", str(seconds), "--seed", str(seed), "--json"]
-    )
+    words = ["--seconds", str(seconds), "--seed", str(seed), "--json", *(["--faults", *faults] if faults else [])]
+    found = last_line([sys.executable, "-m", "fencepost", "torture", *words])
     proved.faults.update(found.get("faults", {}))
     for name in ("jobs", "rescues", "refused_late_writes"):
         proved.counts[name] += found.get(name, 0)
@@ -118,14 +120,15 @@ def last_line(words: list[str]) -> dict[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make prove", description=__doc__.split("\n")[0])
     parser.add_argument("--long", action="store_true", help="every order, every mutant, long tortures")
+    parser.add_argument("--quick", action="store_true", help="a short torture and the gate's mutants")
     parser.add_argument("--only", choices=PARTS, action="append", help="only this part; repeatable")
     parser.add_argument("--jobs", type=int, default=3, help="how many test processes (3)")
     told = parser.parse_args()
-    parts, proved, begun = told.only or PARTS, Proved(), time.monotonic()
+    parts, proved, begun = told.only or (("torture", "mutants") if told.quick else PARTS), Proved(), time.monotonic()
     if "torture" in parts:
-        for seconds in LONG_S if told.long else GATE_S:
+        for seconds in QUICK_S if told.quick else LONG_S if told.long else GATE_S:
             say(f"torture for {seconds:g} s")
-            torture(proved, seconds)
+            torture(proved, seconds, *([FEW] if told.quick else []))
     if "tests" in parts:
         say(f"orders, points, model and design: {' '.join(ROOMS)}")
         tests(proved, told.jobs, everything=told.long)
