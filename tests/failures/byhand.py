@@ -10,8 +10,9 @@ import psycopg
 from psycopg import sql
 
 from cli.shell import Ended, fencepost
-from waiting import always, eventually
+from waiting import eventually
 from worker.scene import Scene, Worker
+from worker.supervisor.fleet import pause
 
 STATES = ("queued", "running", "succeeded", "failed")
 NOW = {"run_at": "now"}
@@ -90,19 +91,21 @@ def assert_at_rest(scene: Scene, worker: Worker, children: list[int], good: Iter
     assert {job_id: count for job_id, count in runs if count != 1} == {}
     for job_id in good:
         assert len(scene.all("begin", job_id)) == 1, job_id
-    seen = eventually(lambda: _calm(scene), within=20)
-    always(lambda: _picture(scene) == seen, during=0.8, every=0.2)
+    eventually(lambda: _is_calm(scene), within=30)
     assert worker.children() == children
     logged = worker.logged()
     for word in ("cannot go on", "failed and will be tried again", "Traceback", "could not be followed"):
         assert word not in logged, logged[-6000:]
 
 
-def _calm(scene: Scene) -> tuple[object, ...]:
-    """The picture, once two looks in a row see the same."""
+def _is_calm(scene: Scene) -> bool:
+    """Whether nothing changes for a while: what spins never lets that happen, a duty that still has its turn delays it."""
     before = _picture(scene)
-    always(lambda: True, during=0.4)
-    return before if _picture(scene) == before else ()
+    for _ in range(6):
+        pause(0.2)
+        if _picture(scene) != before:
+            return False
+    return True
 
 
 def _picture(scene: Scene) -> tuple[object, ...]:
