@@ -69,7 +69,7 @@ class Hand:
             "parked": queued | {"reason": "unknown"},
             "running": RUNNING,
             "outcome": {
-                "finished_at": "now", "purge_at": "tomorrow", "run_count": 1, "attempts": 1, "crashes": 0, "snoozes": 0,
+                "finished_at": "now", "purge_at": "2999-01-01", "run_count": 1, "attempts": 1, "crashes": 0, "snoozes": 0,
                 "state": "succeeded",
             },
         }  # fmt: skip
