@@ -159,9 +159,16 @@ def test_a_start_right_after_the_guardian_was_killed_works(used_root: Path) -> N
     server = EmbeddedServer(used_root).start()
 
     os.kill(guardian_of(used_root), signal.SIGKILL)
-    server.start()
-    with psycopg.connect(server.dsn("postgres")) as conn:  # perhaps the dying one still answered: then once more
-        assert conn.execute("select 1").fetchone() == (1,)
+
+    def answers() -> bool:
+        server.start()
+        try:
+            with psycopg.connect(server.dsn("postgres")) as conn:
+                return conn.execute("select 1").fetchone() == (1,)
+        except psycopg.OperationalError:  # it was the dying one that answered: then once more
+            return False
+
+    assert answers() or answers()
 
 
 def test_a_guardian_asked_to_end_stops_the_server_in_good_order(used_root: Path) -> None:

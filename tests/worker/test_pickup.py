@@ -142,7 +142,7 @@ def test_workers_that_want_the_same_jobs_run_each_once(scene: Scene) -> None:
     for worker in (scene.worker(slots=4, processes=2), scene.worker(slots=4)):
         worker.wait_children()
 
-    put_many(scene, 600, "'noop', '{}', 'n:' || n")
+    put_many(scene, 600, "'sleep', '{\"seconds\": 0.02}', 'n:' || n")
 
     _wait_all(scene, 600)
     begun = scene.all("begin")
