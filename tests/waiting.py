@@ -43,3 +43,21 @@ def always(check: Callable[[], object], during: float, every: float = 0.05) -> N
         if not last:
             raise AssertionError(f"not true any more within {during} s; the answer was {last!r}")
         time.sleep(every)
+
+
+def settled(look: Callable[[], T], during: float, within: float = 30.0, every: float = 0.2) -> T:
+    """What ``look`` sees once that has stayed the same for ``during`` seconds; fails after ``within`` seconds."""
+    ends = time.monotonic() + within
+    seen, since = look(), time.monotonic()
+    while time.monotonic() < since + during:
+        if time.monotonic() > ends:
+            raise AssertionError(f"it changed all the time for {within} s; the last was {seen!r}")
+        time.sleep(every)
+        if (now := look()) != seen:
+            seen, since = now, time.monotonic()
+    return seen
+
+
+def pause(seconds: float) -> None:
+    """For what is *about* a distance in time."""
+    time.sleep(seconds)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from processtable import is_alive
 from waiting import eventually
 
 
@@ -20,10 +21,9 @@ def of(folder: Path) -> list[str]:
         if entry.name.isdecimal() and int(entry.name) != os.getpid():
             try:
                 told = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
-                ended = (entry / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
             except OSError:
                 continue
-            if not ended and any(str(folder).encode() in one for one in told):
+            if is_alive(int(entry.name)) and any(str(folder).encode() in one for one in told):
                 found.append(told[0].replace(b"\0", b" ").decode(errors="replace"))
     return found
 

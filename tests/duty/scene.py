@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +16,6 @@ from fencepost.duty.settings import DutySettings
 from fencepost.sql.catalog import Catalog
 from fencepost.store import jobs, workers
 from fencepost.store.wire import Wire
-from waiting import eventually
 
 _tokens = itertools.count(1001)
 
@@ -125,9 +123,3 @@ def leading(scene: Scene, settings: DutySettings = QUICK) -> Iterator[Leader]:
         leader.halt()
         leader.join(15)
         assert not leader.is_alive()
-
-
-def pass_by(seconds: float) -> None:
-    """Let time go by, where the time itself is the condition."""
-    ends = time.monotonic() + seconds
-    eventually(lambda: time.monotonic() >= ends, within=seconds + 1)

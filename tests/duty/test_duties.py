@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from duty.scene import QUICK, Scene, leading, pass_by
+from duty.scene import QUICK, Scene, leading
 from fencepost.domain.outcome import Settlement
 from fencepost.duty.continuity import Continuity, boottime
 from fencepost.duty.promoter import Promoter
@@ -24,7 +24,7 @@ from fencepost.duty.sweeper import GateKeeper, WorkerRows
 from fencepost.duty.vacuum import Vacuumer
 from fencepost.store import jobs
 from fencepost.store.wire import Wire
-from waiting import eventually
+from waiting import eventually, pause
 
 
 def reaper(scene: Scene, own: Callable[[], float] = boottime, **settings: Any) -> Reaper:
@@ -203,14 +203,14 @@ def test_after_a_restart_a_live_worker_keeps_its_lease_and_a_dead_ones_goes_at_o
         live.beat()
 
         server.stop("fast")
-        pass_by(1.5)  # longer than the ttl: every lease is stale now
+        pause(1.5)  # longer than the ttl: every lease is stale now
         server.start()
         scene.wire.close()
 
         eventually(lambda: scene.left_running() == 1, within=10)
         assert set(live.beat().values()) == {"ok"}
         for _ in range(4):
-            pass_by(0.4)
+            pause(0.4)
             assert set(live.beat().values()) == {"ok"}
     rows = scene.ask("select how from fencepost.runs where token = %s", live.token)
     assert rows == [("running",)]
@@ -230,7 +230,7 @@ def test_after_a_restart_a_worker_that_stays_silent_gets_two_intervals_and_no_mo
         worker.beat()
 
         server.stop("fast")
-        pass_by(1.5)
+        pause(1.5)
         server.start()
         started = time.monotonic()
 
@@ -256,12 +256,12 @@ def test_a_newcomer_learns_of_the_restart_from_what_its_predecessor_left(own_sce
         )
 
     server.stop("fast")
-    pass_by(1.2)
+    pause(1.2)
     server.start()
     scene.wire.close()
     with leading(scene, settings) as newcomer:
         eventually(lambda: newcomer._continuity.waiting_because == "the server was started")
-        pass_by(0.5)
+        pause(0.5)
 
         assert set(worker.beat().values()) == {"ok"}
 

@@ -18,6 +18,7 @@ from fencepost.embedded import guardian
 from fencepost.embedded import server as server_module
 from fencepost.embedded.server import EmbeddedServer
 from fencepost.errors import EmbeddedServerError
+from processtable import parent_of
 from waiting import always, eventually
 
 
@@ -25,7 +26,7 @@ def guardian_of(root: Path) -> int:
     """The pid of the process whose child the postmaster is."""
     postmaster = EmbeddedServer(root).status().pid
     assert postmaster is not None
-    return int(Path(f"/proc/{postmaster}/stat").read_text().rpartition(")")[2].split()[1])
+    return parent_of(postmaster)
 
 
 def runs(root: Path) -> bool:

@@ -10,9 +10,8 @@ import psycopg
 from psycopg import sql
 
 from cli.shell import Ended, fencepost
-from waiting import eventually
+from waiting import settled
 from worker.scene import Scene, Worker
-from worker.supervisor.fleet import pause
 
 STATES = ("queued", "running", "succeeded", "failed")
 NOW = {"run_at": "now"}
@@ -91,21 +90,11 @@ def assert_at_rest(scene: Scene, worker: Worker, children: list[int], good: Iter
     assert {job_id: count for job_id, count in runs if count != 1} == {}
     for job_id in good:
         assert len(scene.all("begin", job_id)) == 1, job_id
-    eventually(lambda: _is_calm(scene), within=30)
+    settled(lambda: _picture(scene), during=1.2)
     assert worker.children() == children
     logged = worker.logged()
     for word in ("cannot go on", "failed and will be tried again", "Traceback", "could not be followed"):
         assert word not in logged, logged[-6000:]
-
-
-def _is_calm(scene: Scene) -> bool:
-    """Whether nothing changes for a while: what spins never lets that happen, a duty that still has its turn delays it."""
-    before = _picture(scene)
-    for _ in range(6):
-        pause(0.2)
-        if _picture(scene) != before:
-            return False
-    return True
 
 
 def _picture(scene: Scene) -> tuple[object, ...]:

@@ -16,8 +16,8 @@ import pytest
 
 from failures.byhand import assert_readable
 from failures.trouble import ours, refuse, refused, server_setting, set_for_all
-from waiting import eventually
-from worker.scene import Scene, Worker, pause
+from waiting import eventually, pause
+from worker.scene import Scene, Worker
 
 TIMES = 3
 TRANSIENT = {

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,48 +13,34 @@ from psycopg import sql
 
 from fencepost import App
 from fencepost.errors import OutageError
+from fencepost.testing.torture.disk import SmallDisk, is_possible
 from waiting import eventually
 from worker.scene import Scene
 
 
 @contextmanager
-def small_disk(megabytes: int) -> Iterator[Path]:
+def small_disk() -> Iterator[tuple[Path, SmallDisk]]:
+    """Seen by the servers that run already, so it is not mounted in private."""
     with tempfile.TemporaryDirectory(prefix="fpd-") as folder:
-        made = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0700", "tmpfs", folder],
-            capture_output=True,
-            check=False,
-        )
-        if made.returncode:
-            pytest.skip(f"no file system can be mounted here: {made.stderr.decode().strip()}")
+        path = Path(folder) / "disk"
+        disk = SmallDisk(path)
         try:
-            yield Path(folder)
+            yield path, disk
         finally:
-            subprocess.run(["umount", "-l", folder], check=True)
+            disk.close()
 
 
-def fill(disk: Path) -> Path:
-    """What is left of it, to the last block."""
-    ballast = disk / "ballast"
-    with ballast.open("wb", buffering=0) as file:
-        for size in (1 << 20, 4096):
-            with suppress(OSError):
-                while file.write(b"\0" * size) == size:
-                    pass
-    return ballast
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system")
+@pytest.mark.skipif(not is_possible(), reason="no file system can be mounted here")
 @pytest.mark.spec("W4", "W6")
 def test_a_full_disk_costs_no_run(own_scene: Scene) -> None:
     """53100: outcomes wait in memory, bodies run once, enqueuers are told of an outage; there is room again, it goes on."""
     server = own_scene.database.server
-    with small_disk(96) as disk:
+    with small_disk() as (path, disk):
         with server.connect("postgres") as conn:
-            conn.execute(sql.SQL("CREATE TABLESPACE small LOCATION {}").format(sql.Literal(str(disk))))
+            conn.execute(sql.SQL("CREATE TABLESPACE small LOCATION {}").format(sql.Literal(str(path))))
             conn.execute("ALTER DATABASE fencepost SET TABLESPACE small")
         names = own_scene.put("fat", count=60, size=4000)
-        ballast = fill(disk)
+        disk.fill()
 
         worker = own_scene.worker(app="failures.apps.trouble_app:app", slots=8, heartbeat_ttl=60)
         eventually(lambda: "53100" in worker.logged(), within=40)
@@ -70,7 +54,7 @@ def test_a_full_disk_costs_no_run(own_scene: Scene) -> None:
         with pytest.raises(OutageError, match="53100"):
             app.enqueue_many(many)
         app.close()
-        ballast.unlink()
+        disk.empty()
 
         own_scene.wait_state("succeeded", *names)
         begun = [event["job"] for event in own_scene.all("begin")]

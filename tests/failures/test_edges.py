@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from waiting import always, eventually
-from worker.scene import Scene, is_alive, pause
+from processtable import is_alive
+from waiting import always, eventually, pause
+from worker.scene import Scene
 
 APP = "worker.apps.edges_app:app"
 

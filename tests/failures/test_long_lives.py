@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from waiting import eventually
-from worker.scene import Scene, pause
+from waiting import eventually, pause
+from worker.scene import Scene
 
 STORM = "failures.apps.storm_app:app"
 PROCESSES = "failures.apps.processes_app:app"

@@ -11,8 +11,8 @@ import pytest
 
 from failures.trouble import ours
 from fencepost.testing.proxy import Proxy, proxy
-from waiting import eventually
-from worker.scene import Scene, pause
+from waiting import eventually, pause
+from worker.scene import Scene
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ import bouncer
 from bouncer import AnyPooler, PgBouncer, transaction_pooler
 from failures.trouble import set_for_all
 from fencepost import Answer, App, Enqueued
-from waiting import eventually
-from worker.scene import Scene, pause
+from waiting import eventually, pause
+from worker.scene import Scene
 
 real_one = pytest.mark.skipif(bouncer.FOUND is None and not bouncer.needed(), reason="no pgbouncer is installed")
 

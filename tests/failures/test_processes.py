@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from fencepost import App
-from waiting import always, eventually
-from worker.scene import FAST, SLOW, Scene, Worker, is_alive, pause
+from processtable import is_alive, is_zombie
+from waiting import always, eventually, pause
+from worker.scene import FAST, SLOW, Scene, Worker
 
 APP = "failures.apps.processes_app:app"
 BOUND = 5.0
@@ -40,16 +41,9 @@ def assert_nobody_left(scene: Scene, within: float = 5.0) -> None:
 
 def zombies(parent: int) -> list[int]:
     """The children of a process that have ended and that it has not collected."""
-    found = []
-    for task in Path(f"/proc/{parent}/task").iterdir():
-        for pid in map(int, (task / "children").read_text().split()):
-            try:
-                state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if state == "Z":
-                found.append(pid)
-    return found
+    tasks = Path(f"/proc/{parent}/task").iterdir()
+    children = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+    return [pid for pid in children if is_zombie(pid)]
 
 
 # ------------------------------------------------------------------------------------------------------- forks and spawns

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from worker.scene import Scene, pause
+from waiting import pause
+from worker.scene import Scene
 
 
 def resubmit(scene: Scene) -> str:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-PARTS = ("tests", "mutants", "torture")
+PARTS, QUICK_PARTS = ("tests", "mutants", "torture"), ("mutants", "torture")
 ROOMS = ("tests/interleave", "tests/points", "tests/model", "tests/design", "tests/tortured")
 GATE_S, LONG_S, QUICK_S = (60.0, 60.0), (60.0, 60.0, 60.0, 60.0, 1800.0), (25.0,)
 FEW = "kill-worker,freeze-worker,freeze-machine,answers-lost,sessions-ended,restart-immediate"
@@ -92,11 +92,11 @@ def mutants(proved: Proved, jobs: int, *, everything: bool) -> None:
         proved.failed.append(f"mutants: {found.get('survivors', 'no result')}")
 
 
-def torture(proved: Proved, seconds: float, *faults: str) -> None:
+def torture(proved: Proved, seconds: float, faults: str = "") -> None:
     """Real workers under faults: of all kinds, or of these."""
     seed = secrets.randbelow(1_000_000)
     proved.seeds.append(seed)
-    words = ["--seconds", str(seconds), "--seed", str(seed), "--json", *(["--faults", *faults] if faults else [])]
+    words = ["--seconds", str(seconds), "--seed", str(seed), "--json", "--faults", faults]
     found = last_line([sys.executable, "-m", "fencepost", "torture", *words])
     proved.faults.update(found.get("faults", {}))
     for name in ("jobs", "rescues", "refused_late_writes"):
@@ -119,16 +119,19 @@ def last_line(words: list[str]) -> dict[str, Any]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make prove", description=__doc__.split("\n")[0])
-    parser.add_argument("--long", action="store_true", help="every order, every mutant, long tortures")
-    parser.add_argument("--quick", action="store_true", help="a short torture and the gate's mutants")
+    much = parser.add_mutually_exclusive_group()
+    much.add_argument("--long", action="store_true", help="every order, every mutant, long tortures")
+    much.add_argument("--quick", action="store_true", help="a short torture and the gate's mutants")
     parser.add_argument("--only", choices=PARTS, action="append", help="only this part; repeatable")
     parser.add_argument("--jobs", type=int, default=3, help="how many test processes (3)")
     told = parser.parse_args()
-    parts, proved, begun = told.only or (("torture", "mutants") if told.quick else PARTS), Proved(), time.monotonic()
+    proved, begun = Proved(), time.monotonic()
+    parts: tuple[str, ...] = tuple(told.only or (QUICK_PARTS if told.quick else PARTS))
+    lengths: tuple[float, ...] = QUICK_S if told.quick else LONG_S if told.long else GATE_S
     if "torture" in parts:
-        for seconds in QUICK_S if told.quick else LONG_S if told.long else GATE_S:
+        for seconds in lengths:
             say(f"torture for {seconds:g} s")
-            torture(proved, seconds, *([FEW] if told.quick else []))
+            torture(proved, seconds, FEW if told.quick else "")
     if "tests" in parts:
         say(f"orders, points, model and design: {' '.join(ROOMS)}")
         tests(proved, told.jobs, everything=told.long)

@@ -15,9 +15,10 @@ from fencepost.testing.torture.nemesis import choose
 PROGRAM = """
 import os, sys
 from pathlib import Path
-from fencepost.testing.torture.disk import SmallDisk
+from fencepost.testing.torture.disk import SmallDisk, mount_in_private
 
 folder = Path(sys.argv[1])
+mount_in_private()
 small = SmallDisk(folder)
 (folder / "before").write_bytes(b"x" * 300_000)
 small.fill()

@@ -16,8 +16,9 @@ from typing import Any
 import psycopg
 
 from fencepost.store import lenient
+from processtable import is_alive
 from servers import Database
-from waiting import always, eventually
+from waiting import eventually
 
 HERE = Path(__file__).parent
 SLOW = 40.0
@@ -221,23 +222,6 @@ class Worker:
         for pid in pids:
             _kill(pid)
         self.process.wait()
-
-
-def parent_of(pid: int) -> int:
-    """Which process started it."""
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def pause(seconds: float) -> None:
-    """For what is *about* a distance in time."""
-    always(lambda: True, during=seconds, every=min(0.005, seconds or 0.001))
 
 
 def _cmdline(pid: int) -> str:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ import pytest
 
 from fencepost.worker.board import boot_ns
 from fencepost.worker.child.held import Held
-from fencepost.worker.life import Stillness
+from fencepost.worker.life import LOOK_S, Silence, Stillness
 from tasks.runs import CLAIMED
 from waiting import eventually
 
@@ -31,7 +30,7 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.mark.spec("C5")
 def test_a_process_that_does_nothing_lives_and_one_that_is_stopped_does_not(process: subprocess.Popen[bytes]) -> None:
-    worker = Stillness(process.pid, most_s=0.25)
+    worker = Stillness(process.pid)
 
     os.kill(process.pid, signal.SIGSTOP)
     eventually(lambda: worker.look() > 0.6)
@@ -43,21 +42,20 @@ def test_a_process_that_does_nothing_lives_and_one_that_is_stopped_does_not(proc
 @pytest.mark.spec("C5", "C11")
 def test_a_machine_that_stood_still_blames_nobody(process: subprocess.Popen[bytes]) -> None:
     """We did not look meanwhile: however late a look comes, it counts for one."""
-    worker = Stillness(process.pid, most_s=0.01)
+    worker = Stillness(process.pid)
     os.kill(process.pid, signal.SIGSTOP)
-    worker.look()
-    looked = [worker.look() for _ in range(3)]
+    eventually(lambda: worker.look() > 0)
+    before = worker.seconds
 
-    eventually(lambda: time.monotonic() > worker._looked + 0.2)
-    late = worker.look()
+    worker._looked -= 3600
 
-    assert late - looked[-1] <= 0.01
+    assert worker.look() == before + LOOK_S
 
 
 def test_where_the_system_tells_nothing_nobody_is_taken_for_dead() -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    worker = Stillness(gone.pid, most_s=60)
+    worker = Stillness(gone.pid)
 
     assert [worker.look() for _ in range(3)] == [0.0] * 3
 
@@ -72,5 +70,16 @@ def test_a_silence_ends_a_beaten_lease_by_its_length_and_a_plain_one_at_its_time
     held.beat_s = 0.0
     plain = held.silence()
 
-    assert beaten == {"for_s": 22.0, "until_ns": 0}
-    assert plain == {"for_s": 1.0, "until_ns": sent + 27 * 10**9}
+    assert beaten == Silence(22.0)
+    assert plain == Silence(1.0, sent + 27 * 10**9)
+
+
+@pytest.mark.spec("C4", "C5")
+def test_a_body_is_told_a_moment_before_its_lease_is_taken_for_lost() -> None:
+    second = 10**9
+
+    beaten, plain = Silence(22.0), Silence(1.0, 100 * second)
+
+    assert [beaten.nears(still, 0) for still in (20.9, 21.0)] == [False, True]
+    assert [plain.nears(0.75, at) for at in (99 * second, 99 * second + second // 1000 * 750)] == [False, True]
+    assert not plain.nears(0.7, 200 * second), "it lives"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from waiting import always
-from worker.scene import Scene, pause
+from waiting import always, pause
+from worker.scene import Scene
 
 APP = "worker.apps.limits_app:app"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from waiting import eventually
-from worker.scene import SLOW, Scene, pause
+from waiting import eventually, pause
+from worker.scene import SLOW, Scene
 
 
 def put_many(scene: Scene, count: int, statement: str, *values: Any) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
+from processtable import is_alive, parent_of
 from waiting import eventually
-from worker.scene import SLOW, Scene, is_alive
+from worker.scene import SLOW, Scene
 
 
 @pytest.mark.spec("W11", "C6", "R6")
@@ -123,5 +123,5 @@ def _is_ancestor(pid: int, of: int) -> bool:
     while of > 1:
         if of == pid:
             return True
-        of = int(Path(f"/proc/{of}/stat").read_text().rpartition(")")[2].split()[1])
+        of = parent_of(of)
     return False

@@ -7,8 +7,9 @@ import signal
 
 import pytest
 
+from processtable import is_alive, parent_of
 from waiting import eventually
-from worker.scene import SLOW, Scene, is_alive, parent_of
+from worker.scene import SLOW, Scene
 
 
 @pytest.mark.spec("C5", "C3", "W5")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from worker.scene import Scene, pause
+from waiting import pause
+from worker.scene import Scene
 
 
 @pytest.mark.spec("W4", "W6")

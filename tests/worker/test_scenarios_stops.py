@@ -9,8 +9,9 @@ import time
 
 import pytest
 
-from waiting import eventually
-from worker.scene import SLOW, Scene, is_alive, pause
+from processtable import is_alive
+from waiting import eventually, pause
+from worker.scene import SLOW, Scene
 
 
 @pytest.mark.spec("W3")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from servers import Database
-from waiting import always, eventually
+from waiting import eventually
 
 HERE = Path(__file__).parent
 SLOW = 30.0
@@ -118,11 +118,6 @@ def enqueue(database: Database, count: int, **options: Any) -> None:
             f"SELECT fencepost.enqueue('scene.job', p_job_id => 'job:' || n{names}) FROM generate_series(1, {count}) n",
             options,
         )
-
-
-def pause(seconds: float) -> None:
-    """For what is *about* a distance in time."""
-    always(lambda: True, during=seconds, every=min(0.005, seconds or 0.001))
 
 
 FleetMaker = Callable[..., Fleet]

@@ -9,19 +9,13 @@ from pathlib import Path
 import pytest
 
 from fencepost.sql.catalog import Catalog
+from processtable import is_alive
 from servers import Database, Server
 from waiting import eventually
 from worker.supervisor.fleet import Fleet, FleetMaker, enqueue
 
 IDLE_SUCCESSOR = {"child1": {"claim": 0}}
 RUNNING = "SELECT count(*) FROM fencepost.running"
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def waiting_jobs(scene: Fleet) -> dict[int, tuple[int, int]]:

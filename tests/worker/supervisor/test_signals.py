@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from servers import Database
-from waiting import eventually
-from worker.supervisor.fleet import Fleet, FleetMaker, enqueue, pause
+from waiting import eventually, pause
+from worker.supervisor.fleet import Fleet, FleetMaker, enqueue
 
 STUBBORN = {"on_drain": "note"}
 

@@ -1,7 +1,7 @@
-"""A disk that can be full: a file system in memory, seen by the torture's own processes only.
+"""A disk that can be full: a file system in memory. Full means: shrunk to what lies on it.
 
-It is mounted in a mount namespace of ours, so that it goes with the last of them, whatever happens to the first. Full means:
-shrunk to what lies on it. That takes no memory, and gives the room back in one call.
+That takes no memory, and gives the room back in one call. In a mount namespace of ours (`mount_in_private`) it is seen by our
+own processes only, and goes with the last of them, whatever happens to the first.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from fencepost.errors import FencepostError
@@ -25,21 +26,25 @@ def is_possible() -> bool:
     if not sys.platform.startswith("linux") or os.geteuid() != 0:
         return False
     with contextlib.suppress(OSError):
-        probe = ["unshare", "--mount", "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/mnt"]
+        probe = ["unshare", "--mount", "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", tempfile.gettempdir()]
         return subprocess.run(probe, check=False, capture_output=True).returncode == 0
     return False
 
 
+def mount_in_private() -> None:
+    """What this thread, and the threads and processes that it starts from now on, mount is seen by nobody else."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_CLONE_NEWNS):
+        raise FencepostError(f"no mount namespace: {os.strerror(ctypes.get_errno())}")
+    _mount("--make-rprivate", "/")
+
+
 class SmallDisk:
-    """Mounted at ``path`` for this thread, and for the threads and processes that it starts from now on."""
+    """Made and mounted at ``path``."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         path.mkdir(parents=True)
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.unshare(_CLONE_NEWNS):
-            raise FencepostError(f"no mount namespace: {os.strerror(ctypes.get_errno())}")
-        _mount("--make-rprivate", "/")
         _mount("-t", "tmpfs", "-o", f"size={_MOST},mode=0755", "tmpfs", str(path))
 
     def fill(self) -> None:

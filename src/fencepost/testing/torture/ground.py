@@ -23,7 +23,7 @@ from fencepost.embedded import binaries, guardian
 from fencepost.embedded.server import EmbeddedServer
 from fencepost.errors import FencepostError, UsageError
 from fencepost.testing.proxy import Proxy
-from fencepost.testing.torture.disk import SmallDisk, is_possible
+from fencepost.testing.torture.disk import SmallDisk, is_possible, mount_in_private
 from fencepost.testing.torture.settings import LOG_SCHEMA, SCHEMA
 
 _SETTINGS = {
@@ -143,6 +143,7 @@ class OwnGround:
         """See `Ground`."""
         self._bindir = self._programs()
         if self.has_disk:
+            mount_in_private()
             self._disk = SmallDisk(self._folder / "disk")
         self._nodes = [self._node(number) for number in (0, 1)]
         self._nodes[self._current].start()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.domain.job import ClaimedJob, Fence
 from fencepost.worker.board import boot_ns
+from fencepost.worker.life import Silence
 from fencepost.worker.settings import MARGIN
 
 if TYPE_CHECKING:
@@ -106,16 +107,15 @@ class Held:
         """Whether its lease must be taken for lost: measured from the *sending* of the last good beat (SPEC W5)."""
         return now_ns - self.beaten_ns > int(self.claimed.ttl_s * MARGIN * 1e9)
 
-    def silence(self) -> dict[str, float]:
+    def silence(self) -> Silence:
         """When somebody who hears nothing of this process must take the lease for lost, as `has_outlived` would.
 
-        ``for_s``: after so many seconds in which this process did not live: the last beat may have been an interval before
-        them. ``until_ns``: but not before this moment (`boot_ns`), for a lease that no beat prolongs.
+        The last beat may have been an interval before the silence. No beat prolongs a plain lease: it ends at its time.
         """
         trusted = self.claimed.ttl_s * MARGIN
         if self.beat_s:
-            return {"for_s": trusted - self.beat_s, "until_ns": 0}
-        return {"for_s": min(1.0, trusted / 4), "until_ns": self.beaten_ns + int(trusted * 1e9)}
+            return Silence(trusted - self.beat_s)
+        return Silence(min(1.0, trusted / 4), self.beaten_ns + int(trusted * 1e9))
 
     def is_overdue(self, now: float) -> bool:
         """Whether its time is over."""

@@ -31,13 +31,9 @@ from fencepost.worker.child.attempt import Attempts
 from fencepost.worker.child.frames import Channel, Gone
 from fencepost.worker.child.held import LOST, Held
 from fencepost.worker.child.outcomes import to_json
-from fencepost.worker.life import Stillness
+from fencepost.worker.life import Silence, Stillness
 
 _PR_SET_PDEATHSIG = 1
-_LOOKS = 8
-"""So often is the worker looked at within the silence that ends a run; a fourth of that is the body's grace."""
-_LOOK_S = 0.25
-_GRACE_S = 1.0
 _TIMES = ("run_at", "created_at", "finish_by")
 
 
@@ -75,7 +71,7 @@ class _Server:
 
     def __init__(self, channel: Channel, app_path: str, parent: int) -> None:
         self._channel = channel
-        self._worker = Stillness(parent, most_s=_LOOK_S)
+        self._worker = Stillness(parent)
         app = load(app_path)
         self._app = app
         redact = app.redactor.text
@@ -87,7 +83,7 @@ class _Server:
         self._save_answer = ""
         self._next: dict[str, Any] | None = None
         self._wake = threading.Event()
-        self._silence: dict[str, float] | None = None
+        self._silence: Silence | None = None
         """While a run is ours: which silence of the worker ends it."""
 
     def serve(self) -> None:
@@ -104,7 +100,8 @@ class _Server:
     def _listen(self) -> None:
         try:
             while True:
-                message = self._channel.receive(self._until_next_look())
+                silence = self._silence  # the other thread takes it away
+                message = self._channel.receive(None if silence is None else silence.look_s)
                 held = self._held
                 if message is None:
                     self._look(held)
@@ -112,7 +109,7 @@ class _Server:
                 match message["what"]:
                     case "run":
                         self._worker.begin()
-                        self._silence = message["silence"]
+                        self._silence = Silence(**message["silence"])
                         self._next = message
                         self._wake.set()
                     case "stop" if held is not None:
@@ -125,20 +122,13 @@ class _Server:
         except Gone:
             os._exit(0)
 
-    def _until_next_look(self) -> float | None:
-        silence = self._silence
-        return None if silence is None else min(_LOOK_S, silence["for_s"] / _LOOKS)
-
     def _look(self, held: Held | None) -> None:
         """The worker is still for so long that its lease must be taken for lost: the body is told, then ended."""
         silence, still = self._silence, self._worker.look()
-        if silence is None or held is None:
-            return
-        grace = min(_GRACE_S, silence["for_s"] / 4)
-        if still < silence["for_s"] - grace or boot_ns() < silence["until_ns"] - int(grace * 1e9):
+        if silence is None or held is None or not silence.nears(still, boot_ns()):
             return
         held.tell(LOST)
-        if held.told_at + grace < time.monotonic():
+        if time.monotonic() > held.told_at + silence.grace_s:
             end_all_of_it()
 
     def _run(self, message: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 from fencepost.domain.failure import ErrorClass, Failure
@@ -132,7 +133,7 @@ class _Owner(threading.Thread):
                     "limit_s": None if held.limit is None else held.limit - time.monotonic(),
                     "limit_code": held.limit_code,
                     "stopping": held.stop_requested(),
-                    "silence": held.silence(),
+                    "silence": asdict(held.silence()),
                 }
             )
             return self._follow(held, channel)
