@@ -31,14 +31,14 @@ def test_a_process_body_past_its_timeout_is_killed_and_tried_again(scene: Scene,
     """Whatever it does meanwhile: also while it tells the worker something all the time. Nobody else is hurt."""
     worker = scene.worker(app=APP, slots=2)
     (child,) = worker.wait_children()
-    scene.put("brief", seconds=4)
+    scene.put("brief", seconds=5)
     scene.put("process_slow", by=by)
 
     scene.wait_state("succeeded", "process_slow")
 
     first, second = scene.all("begin", "process_slow")
     assert first["pid"] != second["pid"]
-    assert 0.9 < second["at"] - first["at"] < 8
+    assert 1 < second["at"] - first["at"] < 9  # its time runs from before its first line
     assert scene.all("broken", "process_slow") == []
     assert scene.runs("process_slow") == [("retry", True, "TIMEOUT")]
     scene.wait_state("succeeded", "brief")

@@ -97,17 +97,17 @@ def test_worker_and_supervisor_frozen_another_worker_takes_over(scene: Scene) ->
 @pytest.mark.slow
 @pytest.mark.spec("C5")
 def test_nothing_in_user_code_starves_the_beat(scene: Scene) -> None:
-    """A blocked loop, a C call that sleeps with the GIL, a catastrophic expression: each for 3 × ttl or more."""
-    scene.worker(processes=3, heartbeat_interval=0.4, heartbeat_ttl=2)
-    scene.put("block_loop", seconds=6)
-    scene.put("gil_sleep", seconds=6)
-    scene.put("regex", seconds=4)
+    """A blocked loop, a C call that sleeps with the GIL, a catastrophic expression: 3 × ttl, or more than one in one match."""
+    scene.worker(processes=3, heartbeat_interval=0.4, heartbeat_ttl=4)
+    scene.put("block_loop", seconds=12)
+    scene.put("gil_sleep", seconds=12)
+    scene.put("regex", seconds=5)
 
     scene.wait_state("succeeded", "block_loop", "gil_sleep", "regex")
 
     for name in ("block_loop", "gil_sleep", "regex"):
         assert (scene.job(name)["run_count"], scene.job(name)["attempts"]) == (1, 1)
-    assert scene.value("SELECT max(max_gap_s) FROM fencepost.outcome") < 2
+    assert scene.value("SELECT max(max_gap_s) FROM fencepost.outcome") < 4
 
 
 @pytest.mark.spec("C5", "W2")

@@ -26,7 +26,7 @@ async def async_slow(job: JobContext) -> None:
         await asyncio.sleep(60 if job.run_count == 1 else 0)
 
 
-@app.task("process_slow", executor="process", retry=SOON, timeout=1.0)
+@app.task("process_slow", executor="process", retry=SOON, timeout=2.0)
 def process_slow(job: JobContext, by: str) -> None:
     """Too slow in its first run: asleep, busy, or telling the worker something all the time."""
     with noted(job):
