@@ -21,12 +21,13 @@ from fencepost.worker import words
 from fencepost.worker.board import Board, boot_ns
 from fencepost.worker.child.held import Held
 from fencepost.worker.child.runtime import Runtime
-from fencepost.worker.pulse import beat_boards
+from fencepost.worker.pulse import beat_boards, needs_beat
 from fencepost.worker.settings import WorkerSettings
 from fencepost.worker.supervisor.clerk import Clerk, HandBack, Rescue
 from fencepost.worker.supervisor.clerk import Fatal as ClerkFatal
 from points.enqueuing import new
 from points.operations import Operation, World
+from waiting import eventually
 
 SETTINGS = WorkerSettings.create(
     queues=["default"], slots=2, heartbeat_interval=1.0, heartbeat_ttl=30.0, poll_interval=0.01, notify=False
@@ -204,6 +205,8 @@ def _supervise(world: World) -> None:
         at = board.publish(fence.id, fence.run_count, 1)
         if fence is world.notes[str(LIVING)][0]:
             board.start(at)
+    # leases that are too young for the first beat would make it two, now and then
+    eventually(lambda: all(needs_beat(entry, boot_ns()) for entry in board.snapshot()), every=0.001)
     events: list[Any] = []
     clerk = Clerk(world.dsn, world.sql, SETTINGS, living=lambda: [child], tell=events.append)  # type: ignore[list-item]
     a, b, c, _ = (fence.id for fence in world.notes[str(DEAD)])
