@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from failures.trouble import ours
 from waiting import eventually
 from worker.scene import Scene
 
@@ -112,9 +113,8 @@ def _life(scene: Scene, prefix: str, count: int, within: float) -> None:
 
 def _everybody_is_connected(scene: Scene) -> bool:
     """The supervisor and its leader have every connection that they keep; each opens when it is first needed."""
-    rows = scene.rows("SELECT application_name FROM pg_stat_activity WHERE datname = current_database()")
-    names = {name for (name,) in rows}
-    return {"fencepost supervisor", "fencepost leader", "fencepost leader maintenance"} <= names
+    with scene.database.connect() as conn:
+        return {"fencepost supervisor", "fencepost leader", "fencepost leader maintenance"} <= set(ours(conn).values())
 
 
 def _lives(scene: Scene, first: int, more: int, within: float) -> None:
