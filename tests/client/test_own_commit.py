@@ -12,6 +12,7 @@ import pytest
 from psycopg.pq import TransactionStatus
 
 from client.shop import Shop
+from commits import commits_wait
 from fencepost import Answer, Enqueued
 from fencepost.client import aio, sync
 from fencepost.errors import OutageError
@@ -145,20 +146,11 @@ def test_an_answer_lost_after_the_commit_makes_no_second_job(
     """
     mortal.receipt.using(job_id="warm").enqueue(0)
 
-    def standby(name: str) -> None:
-        mortal.ask(f"alter system set synchronous_standby_names = '{name}'")
-        mortal.ask("select pg_reload_conf()")
-        eventually(lambda: mortal.one("show synchronous_standby_names") == name)
-
-    standby("nobody")
-    with ThreadPoolExecutor(1) as thread:
-        try:
-            sent: Future[Enqueued] = thread.submit(lambda: mortal.receipt.using(**options).enqueue(7))
-            eventually(lambda: mortal.ask(OURS + " and wait_event = 'SyncRep'"))
-            end_all(mortal)
-        finally:
-            standby("")
-        answer = sent.result(30)
+    with ThreadPoolExecutor(1) as thread, commits_wait(mortal.dsn):
+        sent: Future[Enqueued] = thread.submit(lambda: mortal.receipt.using(**options).enqueue(7))
+        eventually(lambda: mortal.ask(OURS + " and wait_event = 'SyncRep'"))
+        end_all(mortal)
+    answer = sent.result(30)
 
     assert answer.status is status
     assert not answer.differs
@@ -260,19 +252,11 @@ def test_an_operators_act_whose_answer_was_lost_is_not_repeated(shop: Shop, monk
 @pytest.mark.spec("Q2", "Q5", "W4")
 def test_a_batch_whose_answer_was_lost_is_there_once(mortal: Shop) -> None:
     mortal.receipt.using(job_id="warm").enqueue(0)
-    mortal.ask("alter system set synchronous_standby_names = 'nobody'")
-    mortal.ask("select pg_reload_conf()")
-    eventually(lambda: mortal.one("show synchronous_standby_names") == "nobody")
-
-    with ThreadPoolExecutor(1) as thread:
-        try:
-            sent = thread.submit(lambda: mortal.app.enqueue_many([mortal.receipt.new(n) for n in range(100)]))
-            eventually(lambda: mortal.ask(OURS + " and wait_event = 'SyncRep'"))
-            end_all(mortal)
-        finally:
-            mortal.ask("alter system reset synchronous_standby_names")
-            mortal.ask("select pg_reload_conf()")
-        answers = sent.result(30)
+    with ThreadPoolExecutor(1) as thread, commits_wait(mortal.dsn):
+        sent = thread.submit(lambda: mortal.app.enqueue_many([mortal.receipt.new(n) for n in range(100)]))
+        eventually(lambda: mortal.ask(OURS + " and wait_event = 'SyncRep'"))
+        end_all(mortal)
+    answers = sent.result(30)
 
     assert {one.status for one in answers} == {Answer.CREATED}
     assert mortal.job_ids() == ["warm", *[one.job_id for one in answers]]

@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from commits import commits_wait
 from failures.byhand import assert_readable
 from failures.trouble import ours, refuse, refused, server_setting, set_for_all
 from waiting import eventually, pause
@@ -150,14 +151,12 @@ def test_a_claim_that_comes_through_after_it_was_given_up_goes_back(own_scene: S
     """Its COMMIT waits for a standby while the worker has long reconnected and asked what it holds: not yet this job."""
     worker = own_scene.worker(heartbeat_ttl=3, heartbeat_interval=0.3)
     worker.wait_children()
-    with own_scene.database.connect() as conn:
-        conn.execute("SET synchronous_commit = local")
-        with server_setting(conn, "synchronous_standby_names", "nobody"):
-            conn.execute("SELECT fencepost.enqueue('sleep', '{\"seconds\": 0}', 'late', p_queue => 'default')")
-            held = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%claim_v1%'"
-            eventually(lambda: own_scene.rows(held)[0][0])
-            eventually(lambda: own_scene.rows(held.replace("claim_v1", "heartbeat_v1"))[0][0])
-            pause(1.5)
+    with commits_wait(own_scene.database.dsn) as conn:
+        conn.execute("SELECT fencepost.enqueue('sleep', '{\"seconds\": 0}', 'late', p_queue => 'default')")
+        held = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%claim_v1%'"
+        eventually(lambda: own_scene.rows(held)[0][0])
+        eventually(lambda: own_scene.rows(held.replace("claim_v1", "heartbeat_v1"))[0][0])
+        pause(1.5)
 
     own_scene.wait_state("succeeded", "late")
 
@@ -263,11 +262,9 @@ def test_commits_that_wait_for_a_lost_standby(own_scene: Scene) -> None:
     children = worker.wait_children()
     own_scene.put("sleep", seconds=1)
     own_scene.wait("begin", "sleep")
-    with own_scene.database.connect() as conn:
-        conn.execute("SET synchronous_commit = local")
-        with server_setting(conn, "synchronous_standby_names", "nobody"):
-            own_scene.wait("end", "sleep")
-            pause(3.0)
+    with commits_wait(own_scene.database.dsn):
+        own_scene.wait("end", "sleep")
+        pause(3.0)
 
     own_scene.wait_state("succeeded", "sleep")
     assert_each_run_once(own_scene, "sleep")

@@ -158,3 +158,46 @@ def test_an_id_that_a_failover_gave_to_another_job_keeps_no_outcome_of_the_first
     (broken,) = scene.wait("broken", "forgotten")
     (begun,) = scene.all("begin", "other")
     assert (broken["run"], begun["run"]) == (1, 2)
+
+
+END_SESSIONS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND application_name LIKE 'fencepost %'"
+)
+
+
+@pytest.mark.spec("W4", "T4")
+@pytest.mark.parametrize("trouble", [True, False], ids=["with trouble", "unnoticed"])
+def test_a_worker_that_the_database_has_forgotten_registers_again(scene: Scene, trouble: bool) -> None:
+    """Found by a long torture: a forgetful failover took the rows of living processes and of their tasks; `status` did not
+    show them any more, and a parked job of a task that they know would have waited for ever. A machine that slept for
+    hours is forgotten by the leader, and its sessions may live.
+    """
+    worker = scene.worker(heartbeat_ttl=5)
+    children = worker.wait_children()
+    with scene.database.connect() as conn, conn.transaction():
+        conn.execute("DELETE FROM fencepost.worker")
+        conn.execute("DELETE FROM fencepost.task")
+        if trouble:
+            conn.execute(END_SESSIONS)
+
+    (told,) = eventually(lambda: scene.rows("SELECT pid, tasks ? 'noop', queues ? 'default' FROM fencepost.worker"))
+
+    assert told == (children[0], True, True)
+    assert scene.rows("SELECT name FROM fencepost.task WHERE name = 'noop'") == [("noop",)]
+    assert worker.children() == children
+
+
+@pytest.mark.spec("Q10", "W4")
+def test_an_old_release_that_is_still_known_takes_back_nothing_after_trouble(scene: Scene) -> None:
+    """The new release has published its tasks while the old one still works; then the old one's connections break."""
+    worker = scene.worker()
+    worker.wait_children()
+    with scene.database.connect() as conn:
+        conn.execute("UPDATE fencepost.task SET max_attempts = 17 WHERE name = 'noop'")
+        conn.execute(END_SESSIONS)
+    scene.put("noop", key="after")
+    scene.wait_state("succeeded", "after")
+
+    eventually(lambda: "the database answers again" in worker.logged())
+    assert scene.rows("SELECT max_attempts FROM fencepost.task WHERE name = 'noop'") == [(17,)]

@@ -180,7 +180,9 @@ def test_two_runs_of_one_job_in_one_batch_are_answered_each(driver: Driver) -> N
 
 
 def test_a_beat_keeps_the_rows_of_processes_that_run_nothing(wire: Wire) -> None:
+    assert not wire.run(workers.is_registered(SQL, 7))
     wire.run(workers.register(SQL, 7, "host", 1, {"t": 2}, {"mail": 3}))
+    assert wire.run(workers.is_registered(SQL, 7))
     before = wire.run(insight.workers(SQL))[0]
 
     assert wire.run(jobs.beat(SQL, [], workers=[7])) == {}

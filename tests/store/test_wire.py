@@ -17,6 +17,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from commits import commits_wait
 from fencepost.domain.job import ClaimedJob
 from fencepost.errors import OutageError, UsageError
 from fencepost.store import faults, jobs, schema
@@ -94,7 +95,7 @@ def test_a_commit_that_waits_for_a_standby_ends_in_time_and_its_outcome_is_alrea
         schema.migrate(made.dsn, SQL)
         enqueue(wire, new("a"))
         claimed = claim(wire)
-        with standby_missing(database):
+        with commits_wait(database.dsn):
             begun = time.monotonic()
             with pytest.raises(TooLate):
                 settle(wire, claimed)
@@ -120,25 +121,6 @@ def waiting_commits(database: Database) -> int:
         row = conn.execute("select count(*) from pg_stat_activity where wait_event = 'SyncRep'").fetchone()
         assert row is not None
         return int(row[0])
-
-
-@contextmanager
-def standby_missing(database: Database) -> Iterator[None]:
-    """Every commit waits for a standby that is not there."""
-    with database.connect() as conn:
-        conn.execute("set synchronous_commit = local")
-        try:
-            set_standby(conn, "ghost")
-            yield
-        finally:
-            set_standby(conn, "")
-
-
-def set_standby(conn: psycopg.Connection[object], name: str) -> None:
-    conn.execute(f"alter system set synchronous_standby_names = '{name}'".encode())
-    conn.execute("select pg_reload_conf()")
-    with psycopg.connect(conn.info.dsn, autocommit=True) as look:
-        eventually(lambda: look.execute("show synchronous_standby_names").fetchone() == (name,))
 
 
 @pytest.mark.spec("W4")

@@ -188,6 +188,26 @@ def test_a_kind_of_fault_that_met_nobody_shows_nothing(tmp_path: Path) -> None:
     assert verdict.exit == 2
 
 
+@pytest.mark.spec("D4")
+@pytest.mark.parametrize(("met_late", "blind"), [(0, True), (20, False)])
+def test_a_nemesis_that_goes_blind_in_the_middle_shows_nothing(met_late: int, blind: bool, tmp_path: Path) -> None:
+    """Each kind has met running jobs, at first: the totals look well. A frozen leader is no try, the rest is no stretch."""
+    tale = Tale()
+    rescued(tale)
+    for n in range(129):
+        met = n < 50 or n >= 129 - met_late
+        tale.fault("kill", f"child {CHILD}", ["lost"] if met else [], landed=met)
+        tale.fault("leader frozen", "leader 300", ["-"])
+    tale.meta.update(floors={"met_share": 0.25}, kinds=["kill", "freeze"])
+
+    verdict = check(tale.write(tmp_path))
+
+    assert [("only 1% of the faults met" in one, "1 such stretch" in one) for one in verdict.vacuous] == [
+        (True, True)
+    ] * blind
+    assert verdict.exit == (2 if blind else 0)
+
+
 def test_a_broken_promise_beats_a_run_that_shows_too_little(tmp_path: Path) -> None:
     tale = Tale()
     tale.whole("twice")

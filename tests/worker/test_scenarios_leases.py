@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from failures.trouble import server_setting
+from commits import commits_wait
 from waiting import always, eventually
 from worker.scene import SLOW, Scene
 
@@ -48,14 +48,11 @@ def test_a_claim_whose_answer_was_lost_goes_back_unspent(own_scene: Scene) -> No
     """Committed, and nobody heard of it: the process asks what it is believed to hold, and gives that back at once."""
     own_scene.worker(leader=False, heartbeat_interval=30, heartbeat_ttl=600).wait_children()
     claims = "SELECT pid FROM pg_stat_activity WHERE application_name = 'fencepost worker' AND wait_event = 'SyncRep'"
-    with own_scene.database.connect() as conn:
-        conn.execute("SET synchronous_commit = local")
-        with server_setting(conn, "synchronous_standby_names", "nobody"):
-            eventually(lambda: conn.execute("SHOW synchronous_standby_names").fetchone() == ("nobody",))
-            conn.execute("SELECT fencepost.enqueue('noop', '{}', 'noop')")
-            (pid,) = eventually(lambda: conn.execute(claims).fetchone(), within=SLOW) or (0,)
-            conn.execute("SELECT pg_terminate_backend(%s)", [pid])
-            eventually(lambda: conn.execute("SELECT count(*) FROM fencepost.running").fetchone() == (1,), within=SLOW)
+    with commits_wait(own_scene.database.dsn) as conn:
+        conn.execute("SELECT fencepost.enqueue('noop', '{}', 'noop')")
+        ((pid,),) = eventually(lambda: own_scene.rows(claims), within=SLOW)
+        conn.execute("SELECT pg_terminate_backend(%s)", [pid])
+        eventually(lambda: own_scene.rows("SELECT count(*) FROM fencepost.running") == [(1,)], within=SLOW)
 
     own_scene.wait_state("succeeded", "noop")
     assert own_scene.runs("noop") == [("release", False, None)]

@@ -37,6 +37,11 @@ def register(
     )
 
 
+def is_registered(sql: Catalog, token: int) -> Flow[bool]:
+    """Whether the database knows this process; a failover to a standby that lags behind may have forgotten it."""
+    return bool((yield Stmt(sql.statement("workers/is_registered"), {"token": token})))
+
+
 def unregister(sql: Catalog, token: int) -> Flow[None]:
     """Forget this process. It does not touch its leases: those are settled, released or rescued."""
     yield Stmt(sql.statement("workers/unregister"), {"token": token})

@@ -86,6 +86,14 @@ def vacuous(history: History, clients: Clients, bodies: Bodies, faults: Faults, 
             reasons.append(f"{kind} never happened")
         elif not faults.on_running[kind] and kind not in faults.excused:
             reasons.append(f"{kind} never met a running job")
+    started = history.meta.get("started") or 0.0
+    blind = [one for one in faults.stretches() if one[2] < history.floor("met_share")]
+    if blind:
+        begin, end, share = min(blind, key=lambda one: one[2])
+        reasons.append(
+            f"from {begin - started:.0f} s to {end - started:.0f} s only {share:.0%} of the faults met a running job, and "
+            f"{history.floor('met_share'):.0%} or more should ({len(blind)} such {'stretch' if len(blind) == 1 else 'stretches'})"
+        )
     return reasons
 
 

@@ -146,6 +146,7 @@ class Story:
                 "reruns": max(3, int(seconds / 4)),
                 "refused_late_writes": max(1, int(seconds / 30)),
                 "fault_kinds": len(self._kinds),
+                "met_share": 0.25,
             },
             "kinds": [kind.name for kind in self._kinds],
         }

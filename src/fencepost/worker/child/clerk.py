@@ -45,6 +45,7 @@ _BLOCKED_S = 0.3
 _QUICK_S = 0.1  # so long after its last job an idle worker polls at a fast pace
 _FAST_S = 0.01
 _RETRY_MOST_S = 1.0  # the longest pause between two tries while the database is away
+_REGISTER_S = 5.0  # the shortest time between two looks whether the database still knows this process
 _DEFAULT = RetryPolicy()
 
 
@@ -88,6 +89,7 @@ class Clerk(threading.Thread):
         self._troubled = False
         self._failures = 0
         self._ask_mine = False
+        self._register_at = 0.0
         self._open_claim = OpenClaim(settings.heartbeat_ttl)
         self._repeated: list[Fence] = []
         self._dead: dict[tuple[int, int], None] = {}
@@ -143,13 +145,11 @@ class Clerk(threading.Thread):
             self._failed(FencepostError(f"the worker cannot go on: {type(error).__name__}"))
 
     def _work(self) -> None:
-        registered = False
         while not (self.ending and not self._outbox and not self._again):
             pause = 0.05
             try:
-                if not registered:
+                if time.monotonic() >= self._register_at:
                     self._register()
-                    registered = True
                 if self._ask_mine or self._open_claim.wants_a_look():
                     self._release_unknown()
                 pause = self._turn()
@@ -393,6 +393,7 @@ class Clerk(threading.Thread):
             self._failed(meaning)
             return True
         self._ask_mine = True
+        self._register_at = 0.0
         self._open_claim.broke()
         self.pulse_good = False  # no claim until a beat has passed (SPEC W4)
         self._board.ask_for_beat()
@@ -453,12 +454,16 @@ class Clerk(threading.Thread):
         self._ask_mine = False
 
     def _register(self) -> None:
-        rows = [_task_row(task.policy) for task in self._registry]
-        self._wire.run(workers.publish_tasks(self._sql, rows))
-        host, versions = socket.gethostname(), self._registry.versions()
-        self._wire.run(
-            workers.register(self._sql, self._token, host, os.getpid(), versions, dict(self._settings.queues))
-        )
+        """Make the database know this process and its tasks: at the start, after trouble, and once per lease time.
+
+        A failover may have forgotten both, and the leader forgets a machine that slept for hours. Tasks are published only
+        by a process that is not known: an old release that is being replaced does not take back what a new one said.
+        """
+        if not self._wire.run(workers.is_registered(self._sql, self._token)):
+            self._wire.run(workers.publish_tasks(self._sql, [_task_row(task.policy) for task in self._registry]))
+            facts = (socket.gethostname(), os.getpid(), self._registry.versions(), dict(self._settings.queues))
+            self._wire.run(workers.register(self._sql, self._token, *facts))
+        self._register_at = time.monotonic() + max(_REGISTER_S, self._settings.heartbeat_ttl)
 
     def _unregister(self) -> None:
         try:

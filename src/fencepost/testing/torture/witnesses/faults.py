@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from math import inf
 
 from fencepost.testing.torture.histories import FAULTS, STOPS, History, Line
@@ -14,6 +15,8 @@ FORGETS = re.compile(r"forget", re.IGNORECASE)
 NUMBER = re.compile(r"\d+")
 NOBODY = ["-"]
 """``running`` of a fault that can meet no running job, such as one that freezes the leader."""
+STRETCH = 50
+"""So many tries in a row, one after the other, are looked at together: did they meet running jobs?"""
 
 
 class Faults:
@@ -29,17 +32,31 @@ class Faults:
         self.excused: set[str] = set()
         self.longest = 0.0
         self._frozen: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+        self._tries: list[tuple[float, bool]] = []
         for line in history.each(FAULTS, "t", "kind", "target", "landed", "running"):
+            if line["running"] != NOBODY:
+                self._tries.append((line["t"], bool(line["landed"] and line["running"])))
             if line["landed"]:
                 self._landed(line)
         for times in self._frozen.values():
             times.sort()
+        self._tries.sort()
         self.stops = list(history.each(STOPS, "t", "pid", "pids", "gone"))
 
     @property
     def forgetful(self) -> bool:
         """Whether the database has forgotten what it had said."""
         return any(FORGETS.search(kind) for kind in self.counts)
+
+    def stretches(self) -> Iterator[tuple[float, float, float]]:
+        """First and last moment of each stretch of tries, and the share of it that met a running job.
+
+        A nemesis that has gone blind strikes nobody; the totals of a long run may still look well.
+        """
+        for n in range(0, len(self._tries) - STRETCH + 1, STRETCH):
+            last = n + 2 * STRETCH > len(self._tries)  # the rest belongs to the last one
+            part = self._tries[n:] if last else self._tries[n : n + STRETCH]
+            yield part[0][0], part[-1][0], sum(met for _, met in part) / len(part)
 
     def thawed(self, pid: int | None, since: float, within: float) -> float:
         """``since``, or the end of what kept the process from acting at that time or until ``within`` seconds later."""
