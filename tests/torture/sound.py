@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torture.tales import CHILD, OTHER, SUPERVISOR, TTL, Tale, Told
+from torture.tales import CHILD, LATER, OTHER, SUPERVISOR, TTL, Tale, Told
 
 
 def rescued(tale: Tale, name: str = "lost", thaws: float = 3.0) -> None:
@@ -43,6 +43,19 @@ def a_killed_worker_whose_last_lines_are_missing(tale: Tale) -> None:
     tale.run_well(job, OTHER)
     tale.pass_(3 * TTL)
     tale.run_well(tale.enqueue("after"), OTHER)
+
+
+def a_killed_worker_whose_pid_is_given_again(tale: Tale) -> None:
+    """In a long run: the lines of the later process are no sign of life of the first. Tokens are never used again."""
+    a_killed_worker_whose_last_lines_are_missing(tale)
+    job = tale.enqueue("much later")
+    tale.claim(job, LATER)
+    tale.start(job)
+    tale.effect(job)
+    tale.body("end", job, how="returned")
+    tale.settle(job)
+    lines = tale.lines.pop(f"worker-{LATER}.jsonl")
+    tale.lines[f"worker-{CHILD}.jsonl"] += [{**line, "pid": CHILD} for line in lines]
 
 
 def retries_snoozes_and_releases(tale: Tale) -> None:
@@ -285,7 +298,8 @@ def a_call_that_was_sent_twice(tale: Tale) -> None:
 
 
 SOUND = [
-    clean, a_frozen_worker, a_killed_worker_whose_last_lines_are_missing, retries_snoozes_and_releases,
+    clean, a_frozen_worker, a_killed_worker_whose_last_lines_are_missing, a_killed_worker_whose_pid_is_given_again,
+    retries_snoozes_and_releases,
     a_beat_and_a_start_mark, an_answer_that_was_lost, a_client_that_was_killed, a_transaction_that_was_rolled_back,
     a_key_that_goes_from_hand_to_hand, a_key_that_changes_hands_in_one_transaction,
     a_new_holder_whose_row_was_written_while_the_old_one_ended, cancelled_while_it_waited, resubmitted_after_it_had_failed,

@@ -11,8 +11,8 @@ from typing import Any
 Line = dict[str, Any]
 
 TTL = 2.0
-CHILD, OTHER, SUPERVISOR = 101, 202, 100
-TOKENS = {CHILD: 11, OTHER: 22}
+CHILD, OTHER, LATER, SUPERVISOR = 101, 202, 303, 100
+TOKENS = {CHILD: 11, OTHER: 22, LATER: 33}
 
 
 @dataclass

@@ -29,7 +29,7 @@ class Settings:
     slow_slots: int = 6
     thread_slots: int = 4
     process_slots: int = 1
-    slow_share: float = 0.045
+    slow_share: float = 0.035
     thread_share: float = 0.05
     process_share: float = 0.01
     slow_least: float = 1.0
@@ -41,12 +41,16 @@ class Settings:
     max_crashes: int = 60
     faults_every: float = 0.5
     faults_at_once: int = 4
-    drain_within: float = 90.0
 
     @property
     def workers(self) -> int:
         """Worker processes."""
         return self.supervisors
+
+    @property
+    def drain_within(self) -> float:
+        """How long the jobs that are left may take when the faults are over: more is left after many."""
+        return 90.0 + self.seconds / 10
 
     @property
     def secret(self) -> str:

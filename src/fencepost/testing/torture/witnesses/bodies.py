@@ -28,7 +28,8 @@ class Bodies:
         self.forgetful = forgetful
         self.runs: dict[tuple[str, int], Run] = {}
         self.starts: Counter[str] = Counter()
-        self.last_seen: defaultdict[int, float] = defaultdict(lambda: -inf)
+        self.last_seen: defaultdict[tuple[int | None, int | None], float] = defaultdict(lambda: -inf)
+        """By pid and token: in a long run the system gives a pid again, a token is never used again."""
         self._begun_by: defaultdict[int, list[tuple[float, str]]] = defaultdict(list)
         early: list[Line] = []
         for path in history.files(WORKERS):
@@ -81,10 +82,14 @@ class Bodies:
         mine: dict[tuple[str, int], Run] = {}
         for line in history.read(path, "t", "ev", "pid", "job_id", "run", may_be_cut=True):
             pid, where = line["pid"], (line["job_id"], line["run"])
-            self.last_seen[pid] = max(self.last_seen[pid], line["t"])
             if line["ev"] == "start":
                 mine[where] = self._start(line)
-            elif where in mine:
+            if where in mine:
+                process = pid, mine[where].token
+                self.last_seen[process] = max(self.last_seen[process], line["t"])
+            if line["ev"] == "start":
+                continue
+            if where in mine:
                 self._happened(mine[where], line)
             else:  # told by the process above, whose file may come first
                 early.append(line)
@@ -136,7 +141,7 @@ class Bodies:
             )
         told = run.told is not None and run.told <= deadline
         over = run.ended is not None and run.ended <= deadline
-        lives = self.last_seen[run.body_pid or 0] > deadline
+        lives = self.last_seen[run.body_pid, run.token] > deadline
         if lives and not told and not over:
             self.findings.add("P11", run.job_id, f"run {run.run} lost its lease and was not told in time")
 
