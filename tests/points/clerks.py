@@ -7,7 +7,6 @@ would wait for work, the pulse beats. So its calls come in one order, and a lost
 from __future__ import annotations
 
 import contextvars
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -134,7 +133,7 @@ def _work(world: World) -> None:
 
 
 def _jobs(world: World) -> None:
-    world.put(*(dataclasses.replace(new(name), task=name) for name in TASKS))
+    world.put(*(new(name)._replace(task=name) for name in TASKS))
 
 
 def _worked(world: World) -> Iterator[str]:

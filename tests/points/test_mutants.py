@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -39,7 +38,7 @@ def _no_idempotency(patch: pytest.MonkeyPatch) -> None:
     real = sync.Client._send
 
     def send(self: Any, conn: Any, work: Batch, on_terminal: str) -> Any:
-        fresh = tuple(dataclasses.replace(job, job_id=new_job_id()) for job in work.jobs)
+        fresh = tuple(job._replace(job_id=new_job_id()) for job in work.jobs)
         return real(self, conn, Batch(fresh, work.ours), on_terminal)
 
     patch.setattr(sync.Client, "_send", send)

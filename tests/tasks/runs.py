@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -59,4 +60,9 @@ class Handle:
 def context(
     handle: Handle | None = None, *, limit_s: float | None = None, redact: Any = None, **claimed: Any
 ) -> JobContext:
-    return JobContext(replace(CLAIMED, **claimed), handle or Handle(), limit_s=limit_s, redact=redact)
+    return JobContext(
+        replace(CLAIMED, **claimed),
+        handle or Handle(),
+        ends=None if limit_s is None else time.monotonic() + limit_s,
+        redact=redact,
+    )

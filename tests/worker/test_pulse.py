@@ -39,8 +39,14 @@ class ScriptedWire:
         self.closed += 1
 
 
+def told(params: object, name: str) -> list[int]:
+    """A column of numbers, as PostgreSQL reads it."""
+    value: object = cast("Any", params)[name]
+    return list(map(int, value.strip("{}").split(","))) if isinstance(value, str) else list(cast("Any", value))
+
+
 def all_ok(stmt: Stmt) -> Rows:
-    return [(id_, "ok") for id_ in cast("Any", stmt.params)["id"]]
+    return [(id_, "ok") for id_ in told(stmt.params, "id")]
 
 
 def beat(wire: ScriptedWire, boards: dict[int, Board]) -> dict[int, Answers]:
@@ -63,7 +69,7 @@ def test_one_statement_for_all_processes() -> None:
     answers = beat(wire, {7: board_with(1, 2), 8: board_with(3), 9: board_with()})
 
     (asked,) = wire.asked
-    assert (asked["id"], asked["token"], asked["workers"]) == ([1, 2, 3], [7, 7, 8], [7, 8, 9])
+    assert [told(asked, name) for name in ("id", "token", "workers")] == [[1, 2, 3], [7, 7, 8], [7, 8, 9]]
     assert {token: said.ok for token, said in answers.items()} == {7: ((1, 1), (2, 1)), 8: ((3, 1),), 9: ()}
 
 
@@ -134,7 +140,7 @@ def test_a_lease_counts_from_the_sending_of_the_beat() -> None:
 
 def test_a_zombie_and_its_successor_get_their_own_answers() -> None:
     """The same id on two boards: asked for in two statements, since answers come by id."""
-    wire = ScriptedWire(lambda stmt: [(1, "lost" if cast("Any", stmt.params)["token"] == [7] else "ok")])
+    wire = ScriptedWire(lambda stmt: [(1, "lost" if told(stmt.params, "token") == [7] else "ok")])
 
     answers = beat(wire, {7: board_with(1), 8: board_with(1)})
 
@@ -149,7 +155,7 @@ def test_two_runs_of_one_job_on_one_board_get_their_own_answers() -> None:
     board = board_with(1)
     at = board.publish(1, 2, 1000)
     board.words[at + SINCE] = boot_ns() - int(60e9)
-    wire = ScriptedWire(lambda stmt: [(1, "lost" if cast("Any", stmt.params)["run_count"] == [1] else "ok")])
+    wire = ScriptedWire(lambda stmt: [(1, "lost" if told(stmt.params, "run_count") == [1] else "ok")])
 
     answers = beat(wire, {7: board})
 

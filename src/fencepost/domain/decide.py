@@ -55,6 +55,9 @@ class RunFacts(Protocol):
         """When the job was enqueued."""
 
 
+SUCCEEDED = Settlement(act="succeed")
+
+
 def decide(
     run: RunFacts, outcome: Outcome, policy: RetryPolicy, now: datetime, rng: random.Random, stats: str | None = None
 ) -> Settlement:
@@ -67,6 +70,8 @@ def decide(
     """
     match outcome:
         case Done(result=result):
+            if result is None and stats is None:
+                return SUCCEEDED
             return Settlement(act="succeed", result=result, stats=stats)
         case Raised():
             return _failed(run, outcome, policy, now, rng, stats)

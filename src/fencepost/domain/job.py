@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Answer(StrEnum):
@@ -20,8 +20,7 @@ class Answer(StrEnum):
     IN_DOUBT = "in_doubt"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
+class NewJob(NamedTuple):
     """One job as a caller asks for it, validated and encoded: nothing in it can be refused by PostgreSQL any more.
 
     ``payload`` is JSON text. ``None`` means "the task's default" everywhere. Times are aware datetimes;
@@ -44,11 +43,10 @@ class NewJob:
     max_attempts: int | None = None
     dedup_s: float | None = None
     tags: tuple[str, ...] = ()
-    meta: Mapping[str, Any] = field(default_factory=dict)
+    meta: Mapping[str, Any] = {}  # nobody changes it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enqueued:
+class Enqueued(NamedTuple):
     """One answer of enqueue.
 
     ``job_id`` names the job that the answer speaks of; for ``skipped`` ``holder`` is the job_id that holds the unique
@@ -73,8 +71,7 @@ class Enqueued:
         return self.status in (Answer.CREATED, Answer.RESUBMITTED)
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(NamedTuple):
     """The right to write for one run: every later write names all three (SPEC C3)."""
 
     id: int

@@ -40,7 +40,8 @@ class TooLate(OutageError):  # noqa: N818 - says what happened, as LeaseLost doe
 class DeadlineConnection(psycopg.Connection[Any]):
     """A connection whose waits end: at ``deadline_s`` seconds each (None: never), by closing the socket.
 
-    ``on_wait`` hears every five seconds of one wait how long it has lasted, for work that may take long.
+    ``on_wait`` hears every five seconds of one wait how long it has lasted, for work that may take long. ``meanwhile`` is
+    called once, as soon as a statement has been sent: work to do while the server does its own. It must not raise.
 
     No wait is one long system call: a signal that arrives between Python's last look and the call interrupts nothing,
     and its handler would run at the deadline only.
@@ -48,6 +49,7 @@ class DeadlineConnection(psycopg.Connection[Any]):
 
     deadline_s: float | None = None
     on_wait: Callable[[float], None] | None = None
+    meanwhile: Callable[[], None] | None = None
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         """Drive psycopg's generator. Never sends a cancel, whatever interrupts it."""
@@ -56,6 +58,9 @@ class DeadlineConnection(psycopg.Connection[Any]):
         try:
             ready = next(gen)
             begun = time.monotonic()
+            if self.meanwhile is not None and ready == waiting.WAIT_R:  # all is sent: the server works
+                work, self.meanwhile = self.meanwhile, None
+                work()
             ends = math.inf if self.deadline_s is None else begun + self.deadline_s
             ticks = begun + _TICK_S
             descriptor = self.pgconn.socket

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from fencepost.domain.job import Answer, ClaimedJob, Enqueued, Fence, NewJob
@@ -84,9 +85,12 @@ def enqueue(
             raise meaning from error
         raise
     return [
-        Enqueued(status=Answer(answer), job_id=job_id, id=id_, holder=holder, differs=bool(differs))
+        Enqueued(_ANSWERS[answer], job_id, id_, holder, bool(differs))
         for _, job_id, id_, answer, holder, differs in sorted(rows)
     ]
+
+
+_ANSWERS = {answer.value: answer for answer in Answer}
 
 
 def _new_jobs(jobs: Sequence[NewJob]) -> dict[str, Any]:
@@ -94,17 +98,21 @@ def _new_jobs(jobs: Sequence[NewJob]) -> dict[str, Any]:
         "job_id": [job.job_id for job in jobs],
         "task": [job.task for job in jobs],
         "payload": [job.payload for job in jobs],
-        "queue": _column(jobs, lambda job: job.queue),
-        "priority": _column(jobs, lambda job: job.priority),
-        "run_at": _column(jobs, lambda job: job.run_at),
-        "unique_key": _column(jobs, lambda job: job.unique_key),
-        "ckey": _column(jobs, lambda job: job.concurrency_key),
-        "opts": _column(jobs, _options),
+        "queue": _sparse([job.queue for job in jobs]),
+        "priority": _sparse([job.priority for job in jobs]),
+        "run_at": _sparse([job.run_at for job in jobs]),
+        "unique_key": _sparse([job.unique_key for job in jobs]),
+        "ckey": _sparse([job.concurrency_key for job in jobs]),
+        "opts": _sparse([_options(job) for job in jobs]),
     }
 
 
 def _options(job: NewJob) -> str | None:
     """The rare options as one JSON object; None when there are none, which costs nothing."""
+    if not (
+        job.delay_s or job.tenant or job.start_by or job.finish_by or job.dedup_s is not None or job.tags or job.meta
+    ):
+        return _usual_options(job.version, job.max_attempts, job.delay_s)
     rare: dict[str, Any] = {
         "version": job.version,
         "delay_s": job.delay_s,
@@ -116,7 +124,17 @@ def _options(job: NewJob) -> str | None:
         "tags": list(job.tags) or None,
         "meta": dict(job.meta) or None,
     }
-    given = {name: value for name, value in rare.items() if value is not None}
+    return _json(rare)
+
+
+@lru_cache(1000)
+def _usual_options(version: int | None, max_attempts: int | None, delay_s: float | None) -> str | None:
+    """What a task's declaration gives to every job of it."""
+    return _json({"version": version, "max_attempts": max_attempts, "delay_s": delay_s})
+
+
+def _json(options: Mapping[str, Any]) -> str | None:
+    given = {name: value for name, value in options.items() if value is not None}
     return json.dumps(given, allow_nan=False, ensure_ascii=False, separators=(",", ":")) if given else None
 
 
@@ -210,7 +228,7 @@ def beat(
             sql.statement("jobs/beat"),
             {
                 **_fences(some),
-                "token": [fence.token for fence in some],
+                "token": _array([fence.token for fence in some]),
                 "started": _column(some, is_started.get),
                 "progress": _column(some, news.get),
                 "workers": list(workers),
@@ -260,13 +278,13 @@ def settle(
     behind a commit that waits for a standby would wait as well, on one more connection each time; it is for connections
     of our own, not together with ``defer``. Raises ValueError for two tokens.
     """
-    tokens = {fence.token for fence, _ in items}
+    ends = dict(items)
+    tokens = {fence.token for fence in ends}
     if len(tokens) > 1:
         message = f"outcomes of one process at a time, not of {len(tokens)}"
         raise ValueError(message)
-    ends = dict(items)
     answers: dict[Fence, Settled] = {}
-    for some in _rounds([fence for fence, _ in items]):
+    for some in _rounds(ends):
         told = yield from _settle_some(sql, [(fence, ends[fence]) for fence in some], defer, again and not defer)
         answers |= _by_fence(some, told)
     return answers
@@ -288,7 +306,13 @@ def _settle_some(
         if faults.sqlstate(error) is not None or not faults.is_bad_data(error):
             raise
         rows = yield _settle(sql, [_storable(item) for item in items], defer)  # nothing had been sent
-    return answers | {id_: Settled(answer, state) for id_, answer, state in rows}
+    return answers | {id_: _settled(answer, state) for id_, answer, state in rows}
+
+
+@lru_cache(1000)
+def _settled(answer: str, state: str | None) -> Settled:
+    """There are few of them, and one is needed for every run."""
+    return Settled(answer, state)
 
 
 def _settle(sql: Catalog, items: Sequence[tuple[Fence, Settlement]], defer: bool) -> Stmt:
@@ -297,12 +321,12 @@ def _settle(sql: Catalog, items: Sequence[tuple[Fence, Settlement]], defer: bool
         sql.statement("jobs/settle"),
         {
             **_fences([fence for fence, _ in items]),
-            "act": [one.act for one in acts],
-            "delay_s": _column(acts, lambda one: one.delay_s or None),
-            "code": _column(acts, lambda one: one.code),
-            "error": _column(acts, lambda one: one.error),
-            "result": _column(acts, lambda one: one.result),
-            "stats": _column(acts, lambda one: one.stats),
+            "act": _array([one.act for one in acts]),
+            "delay_s": _sparse([one.delay_s or None for one in acts]),
+            "code": _sparse([one.code for one in acts]),
+            "error": _sparse([one.error for one in acts]),
+            "result": _sparse([one.result for one in acts]),
+            "stats": _sparse([one.stats for one in acts]),
             "defer": defer,
         },
     )
@@ -366,15 +390,18 @@ def promote(sql: Catalog, limit: int) -> Flow[int]:
 # ------------------------------------------------------------------------------------------------------------- columns
 
 
-def _rounds(fences: Sequence[Fence]) -> list[list[Fence]]:
+def _rounds(fences: Iterable[Fence]) -> list[list[Fence]]:
     """The fences, parted so that no statement names a job twice: the functions answer by id.
 
     Two runs of one job are rare and real: its lease was taken from a process, and the same one, or another of the same
     supervisor, has claimed it again.
     """
+    distinct = list(dict.fromkeys(fences))
+    if len({fence.id for fence in distinct}) == len(distinct):
+        return [distinct] if distinct else []
     rounds: list[list[Fence]] = []
     named: dict[int, int] = {}
-    for fence in dict.fromkeys(fences):
+    for fence in distinct:
         turn = named[fence.id] = named.get(fence.id, -1) + 1
         if turn == len(rounds):
             rounds.append([])
@@ -391,12 +418,24 @@ def _fences(fences: Sequence[Fence]) -> dict[str, Any]:
     """The fences as columns, and the token of the first."""
     return {
         "token": fences[0].token if fences else None,
-        "id": [fence.id for fence in fences],
-        "run_count": [fence.run_count for fence in fences],
+        "id": _array([fence.id for fence in fences]),
+        "run_count": _array([fence.run_count for fence in fences]),
     }
+
+
+def _array(values: Iterable[object]) -> str:
+    """Whole numbers, or words that need no quotes, as the text of an array.
+
+    The driver would ask each element for its type: ten times the work, and another prepared statement for each width.
+    """
+    return "{" + ",".join(map(str, values)) + "}"
 
 
 def _column(rows: Sequence[Any], read: Callable[[Any], Any]) -> list[Any] | None:
     """One column of many rows; None when no row has it, so that it is not sent."""
-    values = [read(row) for row in rows]
-    return values if any(value is not None for value in values) else None
+    return _sparse([read(row) for row in rows])
+
+
+def _sparse(values: list[Any]) -> list[Any] | None:
+    """The column, or None when no row has it."""
+    return None if values.count(None) == len(values) else values

@@ -17,6 +17,7 @@ number that is not the server's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self, TypeVar
 
 import psycopg
@@ -71,30 +72,32 @@ class Wire:
         """Whether no pooler stands between; None while closed."""
         return None if self._conn is None else self._conn.is_direct
 
-    def call(self, stmt: Stmt) -> Rows:
+    def call(self, stmt: Stmt, meanwhile: Callable[[], None] | None = None) -> Rows:
         """Run one statement in a transaction of its own and fetch its rows.
 
+        ``meanwhile`` is called while the server works, at most once, and perhaps not at all; it must not raise.
         Raises TooLate at the deadline and psycopg's errors otherwise. A connection that is of no use any more is
         closed, so that the next call opens a new one. A plan that a migration made stale, or a prepared statement that
         a pooler mislaid, was refused before anything ran: the call is made again on a new connection, once.
         """
         try:
-            return self._once(stmt)
+            return self._once(stmt, meanwhile)
         except psycopg.Error as error:
             mislaid = faults.is_mislaid_statement(error)
             if not mislaid and not faults.is_stale_plan(error):
                 raise
             self._unprepared = self._unprepared or mislaid
             self.close()
-        return self._once(stmt)
+        return self._once(stmt, None)
 
-    def run(self, flow: Flow[T]) -> T:
+    def run(self, flow: Flow[T], meanwhile: Callable[[], None] | None = None) -> T:
         """Drive a flow, each statement as `call`. Errors are thrown into the flow, which may translate them."""
         try:
             stmt = next(flow)
             while True:
                 try:
-                    rows = self.call(stmt)
+                    rows = self.call(stmt, meanwhile)
+                    meanwhile = None
                 except Exception as error:  # noqa: BLE001 - the flow decides what it means
                     stmt = flow.throw(error)
                 else:
@@ -116,8 +119,9 @@ class Wire:
         if conn is not None:
             conn.sever()
 
-    def _once(self, stmt: Stmt) -> Rows:
+    def _once(self, stmt: Stmt, meanwhile: Callable[[], None] | None) -> Rows:
         conn = self._ready()
+        conn.meanwhile = meanwhile
         try:
             if not self._explicit:
                 return _execute(conn, stmt)

@@ -77,6 +77,7 @@ class JobContext:
     """
 
     __slots__ = (
+        "_arguments",
         "_checkpoint",
         "_claimed",
         "_deadline",
@@ -95,14 +96,16 @@ class JobContext:
         claimed: ClaimedJob,
         handle: RunHandle,
         *,
-        limit_s: float | None = None,
+        ends: float | None = None,
         redact: Callable[[str], str] | None = None,
+        arguments: Mapping[str, Any] | None = None,
     ) -> None:
-        """Made by the worker. ``limit_s``: seconds from now until the run is stopped (by timeout, finish_by ...)."""
+        """Made by the worker. ``ends``: when the run is stopped (by timeout, finish_by ...), on the monotonic clock."""
         self._claimed = claimed
         self._handle = handle
         self._redact = redact
-        self._ends = None if limit_s is None else time.monotonic() + limit_s
+        self._arguments: Mapping[str, Any] = {} if arguments is None else arguments
+        self._ends = ends
         self._deadline: datetime | None = None
         self._sent_at = 0.0
         self._pending: dict[str, Any] | None = None
@@ -136,6 +139,11 @@ class JobContext:
     def queue(self) -> str:
         """The queue this run was claimed from."""
         return self._claimed.queue
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The typed arguments of the handler, for middleware; what is changed in them the handler sees."""
+        return self._arguments
 
     @property
     def attempt(self) -> int:

@@ -38,13 +38,14 @@ _ONE_WAY = (
     collections.abc.Callable,
 )
 _EMPTY = inspect.Parameter.empty
+_AS_IT_IS = frozenset({str, int, bool, type(None)})
 _SHOWN_FAULTS = 3
 
 
 class Contract:
     """What one task accepts. ``context_name`` is the parameter that receives the JobContext, if any."""
 
-    __slots__ = ("_adapter", "_defaults", "_names", "_signature", "context_name", "task")
+    __slots__ = ("_adapter", "_defaults", "_names", "_needed", "_signature", "_what", "context_name", "task")
 
     def __init__(self, task: str, function: Callable[..., Any], *, store_defaults: bool = False) -> None:
         """Read the signature. Raises UsageError, naming the parameter, for whatever can never be a payload."""
@@ -57,7 +58,9 @@ class Contract:
         self.context_name = contexts[0] if contexts else None
         own = [p for p in parameters if p.name != self.context_name]
         self._signature = inspect.Signature(_orderly(own))
-        self._names = tuple(p.name for p in own)
+        self._names = dict.fromkeys(p.name for p in own)
+        self._needed = frozenset(p.name for p in own if p.default is _EMPTY)
+        self._what = f"the payload of {task}"
         self._adapter = _adapter(task, own)
         self._defaults = {p.name: p.default for p in own if store_defaults and p.default is not _EMPTY}
 
@@ -68,8 +71,8 @@ class Contract:
         PostgreSQL cannot hold, and beyond 256 KiB. Values are never quoted in the message.
         """
         given = {**self._defaults, **self._bind(args, kwargs)}
-        plain = {name: self._plain(name, value) for name, value in given.items()}
-        text = encode(plain, limit=PAYLOAD_BYTES, what=f"the payload of {self.task}")
+        plain = {name: value if type(value) in _AS_IT_IS else self._plain(name, value) for name, value in given.items()}
+        text = encode(plain, limit=PAYLOAD_BYTES, what=self._what)
         self._validate(text)
         return text
 
@@ -82,9 +85,11 @@ class Contract:
         return self._adapter.json_schema(mode="validation")
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        unknown = [name for name in kwargs if name not in self._names]
+        unknown = kwargs.keys() - self._names.keys()
         if unknown:
-            raise PayloadError(self._unknown(unknown[0]))
+            raise PayloadError(self._unknown(next(name for name in kwargs if name in unknown)))
+        if not args and self._needed <= kwargs.keys():
+            return dict(kwargs)
         try:
             return dict(self._signature.bind(*args, **kwargs).arguments)
         except TypeError as error:
@@ -114,7 +119,7 @@ class Contract:
 
     def _validate(self, text: str) -> dict[str, Any]:
         try:
-            typed: dict[str, Any] = self._adapter.validate_json(text, strict=True)
+            typed: dict[str, Any] = self._adapter.validator.validate_json(text, strict=True)
         except ValidationError as error:
             raise PayloadError(self._faults(error)) from None
         return typed

@@ -12,7 +12,7 @@
 
 The rules, the same for both forms:
 
-* The first one registered is the outermost.
+* The first one registered is the outermost. Register before the worker starts: a task's are put together at its first run.
 * ``await call_next(job)`` (or ``call_next(job)``) runs the rest once and gives back what the handler returned. Whatever
   the handler raises passes through; a middleware that swallows it makes the run a success.
 * What a middleware raises, a control exception (``Skip``, ``RetryLater`` ...) included, counts as the

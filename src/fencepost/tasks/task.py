@@ -76,13 +76,11 @@ class Bound(Generic[P]):
         payload = task.contract.encode(args, kwargs)
         # The caller knows the declaration; the table of tasks is for those who do not, and may not be published yet.
         policy = task.policy
-        given: dict[str, Any] = {
-            "queue": policy.queue,
-            "priority": policy.priority,
-            "max_attempts": policy.max_attempts,
-        }
-        given |= {name: value for name, value in self._fields.items() if value is not None}
-        return NewJob(task=task.name, payload=payload, version=policy.version, **given)
+        usual = NewJob(
+            task.name, payload, policy.version, None, policy.queue, policy.priority, max_attempts=policy.max_attempts
+        )
+        given = {name: value for name, value in self._fields.items() if value is not None}
+        return usual._replace(**given) if given else usual
 
 
 class Task(Generic[P, R_co]):
@@ -94,6 +92,7 @@ class Task(Generic[P, R_co]):
         self.function = function
         self.policy = policy
         self.enqueuer = enqueuer
+        self._plain: Bound[P] = Bound(self, {})
         self.contract = Contract(policy.name, function, store_defaults=policy.data == "snapshot")
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", policy.name)
@@ -115,15 +114,15 @@ class Task(Generic[P, R_co]):
 
     def new(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
         """`Bound.new` without options."""
-        return Bound(self, {}).new(*args, **kwargs)
+        return self._plain.new(*args, **kwargs)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
         """`Bound.enqueue` without options: one call, one commit."""
-        return Bound(self, {}).enqueue(*args, **kwargs)
+        return self._plain.enqueue(*args, **kwargs)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Enqueued:
         """`Bound.aenqueue` without options."""
-        return await Bound(self, {}).aenqueue(*args, **kwargs)
+        return await self._plain.aenqueue(*args, **kwargs)
 
     def run(self, job: JobContext, arguments: Mapping[str, Any]) -> R_co:
         """Call the function with decoded arguments and, where it wants it, the context. For the worker."""

@@ -12,8 +12,8 @@ __all__ = ["app"]
 _run = Wire.run
 
 
-def run(self: Wire, flow: Any) -> Any:
-    found = _run(self, flow)
+def run(self: Wire, flow: Any, meanwhile: Any = None) -> Any:
+    found = _run(self, flow, meanwhile)
     if getattr(found, "jobs", None):
         time.sleep(1.0)
     return found

@@ -31,6 +31,8 @@ from fencepost.worker.child.held import CANCEL, LOST, RELEASE, TIMEOUT, Held
 
 log = logging.getLogger("fencepost.worker")
 
+_DONE = Done()
+
 SHORT_PAUSES = 20
 """Pauses waited out in one run; further ones give the slot back."""
 
@@ -93,13 +95,13 @@ class Attempts:
         return Ended(self._outcome(held, error))
 
     async def _run_async(self, held: Held) -> Ended:
-        job, arguments, bad = self._prepare(held)
-        if job is None:
-            return Ended(bad)  # type: ignore[arg-type]
+        job = self._prepare(held)
+        if not isinstance(job, JobContext):
+            return Ended(job)
         pauses = 0
         while True:
             try:
-                result = await self._body_async(held)(job, arguments)
+                result = await self._body_async(held)(job)
                 self._end_copy(held, None)
                 return self._done(held, job, result)
             except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its job's failure
@@ -114,13 +116,13 @@ class Attempts:
                 return self._ended(held, job, error)
 
     def _run_sync(self, held: Held) -> Ended:
-        job, arguments, bad = self._prepare(held)
-        if job is None:
-            return Ended(bad)  # type: ignore[arg-type]
+        job = self._prepare(held)
+        if not isinstance(job, JobContext):
+            return Ended(job)
         pauses = 0
         while True:
             try:
-                result = self._body_sync(held)(job, arguments)
+                result = self._body_sync(held)(job)
                 self._end_copy(held, None)
                 return self._done(held, job, result)
             except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its job's failure
@@ -135,38 +137,37 @@ class Attempts:
             if held.why is not None:
                 return self._ended(held, job, Cancelled())
 
-    def _prepare(self, held: Held) -> tuple[JobContext | None, Any, Outcome | None]:
+    def _prepare(self, held: Held) -> JobContext | Outcome:
+        """The context with its arguments, known to this context and its logs; or why there is none."""
         assert held.task is not None
         try:
             arguments = held.task.contract.decode(held.claimed.payload)
         except BaseException as error:  # noqa: BLE001 - a payload may hold anything
             text = error if isinstance(error, PayloadError) else PayloadError(said(error))
             failure = self._classifier.classify(text)
-            return None, None, Raised(Failure(code="PAYLOAD_INVALID", kind=ErrorClass.PERMANENT, text=failure.text))
-        left = None if held.limit is None else held.limit - time.monotonic()
-        job = JobContext(held.claimed, held, limit_s=left, redact=self._redact)
-        CURRENT_JOB.set(job)
+            return Raised(Failure(code="PAYLOAD_INVALID", kind=ErrorClass.PERMANENT, text=failure.text))
         c = held.claimed
+        job = JobContext(c, held, ends=held.limit, redact=self._redact, arguments=arguments)
+        CURRENT_JOB.set(job)
         logs.bind(c.job_id, c.task, c.attempts, c.run_count)
-        return job, arguments, None
+        return job
 
-    def _body_async(self, held: Held) -> Any:
+    def _body_async(self, held: Held) -> Callable[[JobContext], Awaitable[Any]]:
+        """The task with its middlewares around it, put together once."""
         task = held.task
         assert task is not None
-
-        async def body(job: JobContext, arguments: Any) -> Any:
-            wrapped = self._middlewares.around_async(lambda inner: task.run(inner, arguments))  # type: ignore[arg-type,return-value]
-            return await wrapped(job)
-
+        body = self._async.get(task.name)
+        if body is None:
+            body = self._async[task.name] = self._middlewares.around_async(lambda job: task.run(job, job.arguments))  # type: ignore[arg-type,return-value]
         return body
 
-    def _body_sync(self, held: Held) -> Any:
+    def _body_sync(self, held: Held) -> Callable[[JobContext], Any]:
+        """The same for threads and processes."""
         task = held.task
         assert task is not None
-
-        def body(job: JobContext, arguments: Any) -> Any:
-            return self._middlewares.around_sync(lambda inner: task.run(inner, arguments))(job)
-
+        body = self._sync.get(task.name)
+        if body is None:
+            body = self._sync[task.name] = self._middlewares.around_sync(lambda job: task.run(job, job.arguments))
         return body
 
     def _end_copy(self, held: Held, error: BaseException | None) -> None:
@@ -181,7 +182,7 @@ class Attempts:
         if held.why == LOST:
             return Ended(Lost(), stats)
         if result is None:
-            return Ended(Done(), stats)
+            return Ended(_DONE, stats)
         try:
             text = encode(result, limit=RESULT_BYTES, what="the result")
         except BaseException as error:  # noqa: BLE001 - a result may be anything

@@ -13,7 +13,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,12 +25,13 @@ from fencepost.sql.catalog import Catalog
 from fencepost.store import faults, jobs, workers
 from fencepost.store.views import TaskRow
 from fencepost.store.wire import Wire
-from fencepost.tasks.events import JobEnded, JobStarted, LeaseLost, Observers
 from fencepost.tasks.registry import Registry
 from fencepost.worker.board import Board, boot_ns
 from fencepost.worker.child.attempt import exhausted
 from fencepost.worker.child.held import LOST, Held
+from fencepost.worker.child.meanwhile import Meanwhile
 from fencepost.worker.child.openclaim import OpenClaim
+from fencepost.worker.child.reports import Reports, Written
 from fencepost.worker.child.room import OVERSTAYED_S, Room
 from fencepost.worker.settings import WorkerSettings
 
@@ -40,21 +40,15 @@ log = logging.getLogger("fencepost.worker")
 MAX_BYTES = 16 * 1024 * 1024
 _SETTLE_MOST = 500
 _PROMOTE = 1000
+_PROMOTE_EVERY_S = 0.02  # while one claim follows the other
 _DEAD_MOST = 10_000
 _BLOCKED_S = 0.3
+_GLANCE_S = 0.1  # between two looks for progress
 _QUICK_S = 0.1  # so long after its last job an idle worker polls at a fast pace
 _FAST_S = 0.01
 _RETRY_MOST_S = 1.0  # the longest pause between two tries while the database is away
 _REGISTER_S = 5.0  # the shortest time between two looks whether the database still knows this process
 _DEFAULT = RetryPolicy()
-
-
-@dataclass(slots=True)
-class _Written:
-    """An outcome on its way: the same one is sent until it is answered."""
-
-    held: Held
-    settlement: Settlement
 
 
 class Clerk(threading.Thread):
@@ -67,7 +61,7 @@ class Clerk(threading.Thread):
         settings: WorkerSettings,
         *,
         registry: Registry,
-        observers: Observers,
+        reports: Reports,
         board: Board,
         token: int,
         loop_age: Callable[[], float],
@@ -75,17 +69,24 @@ class Clerk(threading.Thread):
     ) -> None:
         super().__init__(name="fencepost-clerk", daemon=True)
         self._sql, self._settings = sql, settings
-        self._registry, self._observers, self._board, self._token = registry, observers, board, token
+        self._registry, self._reports, self._board, self._token = registry, reports, board, token
         self._loop_age, self._failed = loop_age, failed
+        self._usual_ms = settings.beat_ms
         self._wire = Wire(dsn, deadline=settings.call_deadline, name="worker")
+        self._later = Meanwhile(self._wire)
         self._saver = Wire(dsn, deadline=settings.call_deadline, name="worker checkpoints")
         self._saving = threading.Lock()
-        self._outbox: deque[_Written] = deque()
-        self._again: list[_Written] = []
+        self._outbox: deque[Written] = deque()
+        self._again: list[Written] = []
+        self._busy = False
         self._wake = threading.Event()
         self._rng = random.Random()  # noqa: S311 - jitter
         self._after: dict[str, str] = {}
         self._last_work = 0.0
+        self._promoted = 0.0
+        self._full = False
+        """The last claim brought all that it asked for."""
+        self._progress_at = 0.0
         self._troubled = False
         self._failures = 0
         self._ask_mine = False
@@ -109,16 +110,9 @@ class Clerk(threading.Thread):
         c = held.claimed
         policy = held.task.policy.retry if held.task is not None else _DEFAULT
         settlement = decide(c, outcome, policy, datetime.now(UTC), self._rng, stats)
-        self._outbox.append(_Written(held, settlement))
+        self._outbox.append(Written(held, settlement))
         if not self._wake.is_set():
             self._wake.set()
-
-    def started(self, held: Held) -> None:
-        """A body begins."""
-        if self._observers.wanted(JobStarted):
-            c = held.claimed
-            waited = max(0.0, (datetime.now(UTC) - c.run_at).total_seconds())
-            self._observers.emit(JobStarted(**_facts(c), waited_s=waited))
 
     def wake(self) -> None:
         """There may be something to do."""
@@ -145,14 +139,17 @@ class Clerk(threading.Thread):
             self._failed(FencepostError(f"the worker cannot go on: {type(error).__name__}"))
 
     def _work(self) -> None:
-        while not (self.ending and not self._outbox and not self._again):
+        while not (self.ending and self._later.is_idle and not self._outbox and not self._again):
             pause = 0.05
             try:
                 if time.monotonic() >= self._register_at:
                     self._register()
                 if self._ask_mine or self._open_claim.wants_a_look():
+                    self._later.catch_up()
                     self._release_unknown()
                 pause = self._turn()
+                if not self._outbox:
+                    self._later.catch_up()
                 if self.room.waits:
                     pause = min(pause, OVERSTAYED_S)
                 self._calm()
@@ -165,6 +162,7 @@ class Clerk(threading.Thread):
             if not self._outbox:
                 self._wake.wait(pause)
             self._wake.clear()
+        self._later.catch_up()
         self._unregister()
 
     def _turn(self) -> float:
@@ -184,12 +182,30 @@ class Clerk(threading.Thread):
         quotas = self.room.quotas(blocked_loop=blocked)
         if not quotas:
             return 0.05 if blocked else self._settings.poll_interval
-        self._wire.run(jobs.promote(self._sql, _PROMOTE))
+        if self._full and time.monotonic() - self._promoted >= _PROMOTE_EVERY_S:
+            self._promote()
+        claimed = self._claim(quotas)
+        if claimed.jobs:
+            self._last_work = time.monotonic()
+            self.idle_since = None
+        self._full = len(claimed.jobs) >= sum(quotas.values())
+        if self._full or self._promote():
+            return 0.0
+        if claimed.jobs:
+            return self._pause(busy=True)
+        if claimed.aside:
+            return 0.02  # somebody holds the gate, or rows were moved: not empty, so look again soon, but do not spin
+        if self.room.is_empty and self.idle_since is None:
+            self.idle_since = time.monotonic()
+        return self._pause(busy=False)
+
+    def _claim(self, quotas: dict[str, int]) -> jobs.Claimed:
+        """What it brings is taken in while the next call is under way."""
         sent = boot_ns()
         self.in_claim = True
         self._open_claim.sent()
         try:
-            claimed = self._wire.run(
+            claimed = self._later.ask(
                 jobs.claim(
                     self._sql,
                     self._token,
@@ -199,23 +215,25 @@ class Clerk(threading.Thread):
                     after=self._after,
                 )
             )
-            self._open_claim.answered()
-            self._take_in(claimed.jobs, sent)
-        finally:
+        except BaseException:
             self.in_claim = False
+            raise
+        self._open_claim.answered()
+        fresh = [job for job in claimed.jobs if not self._is_repeated(job)]
+        self._later.put_off(lambda: self._take_in(fresh, sent))
+        self._release_repeated()
         for bad in claimed.bad:
-            self._wire.run(
-                jobs.settle(self._sql, [(bad.fence, Settlement(act="fail", code="UNSTORABLE", error=bad.reason))])
-            )
-        if claimed.jobs:
-            self._last_work = time.monotonic()
-            self.idle_since = None
-            return 0.0 if len(claimed.jobs) >= sum(quotas.values()) else self._pause(busy=True)
-        if claimed.aside:
-            return 0.02  # somebody holds the gate, or rows were moved: not empty, so look again soon, but do not spin
-        if self.room.is_empty and self.idle_since is None:
-            self.idle_since = time.monotonic()
-        return self._pause(busy=False)
+            failed = Settlement(act="fail", code="UNSTORABLE", error=bad.reason)
+            self._wire.run(jobs.settle(self._sql, [(bad.fence, failed)]))
+        return claimed
+
+    def _promote(self) -> int:
+        """Make ready what has become due, whether there is a leader or not: after a claim that could have had more.
+
+        So the jobs that are ready wait for nothing else, and while one full claim follows the other it is done now and then.
+        """
+        self._promoted = time.monotonic()
+        return self._later.ask(jobs.promote(self._sql, _PROMOTE))
 
     def _pause(self, *, busy: bool) -> float:
         """At most the poll interval, at least half of it; at a fast pace just after work."""
@@ -224,19 +242,24 @@ class Clerk(threading.Thread):
         return self._settings.poll_interval * self._rng.uniform(0.5, 1.0)
 
     def _take_in(self, claimed: list[ClaimedJob], sent: int) -> None:
+        try:
+            self._take(claimed, sent)
+        finally:
+            self.in_claim = False
+
+    def _take(self, claimed: list[ClaimedJob], sent: int) -> None:
         known: list[Held] = []
         versions = self._registry.versions()
+        get, publish, save, token = self._registry.get, self._board.publish, self.save_checkpoint, self._token
+        now = time.monotonic()
         for job in claimed:
             if job.fair_key is not None:
                 self._after[job.queue] = job.fair_key
-            if (job.id, job.run_count) in self.room.held or (job.id, job.run_count) in self._dead:
-                self._note_repeated(job)
-                continue
-            task = self._registry.get(job.task)
+            task = get(job.task)
             beat_ms = 0 if task is not None and task.policy.lease_s is not None else self._beat_ms(job)
-            held = Held(job, self._token, self._board.publish(job.id, job.run_count, beat_ms), sent, task)
+            held = Held(job, token, publish(job.id, job.run_count, beat_ms), sent, task, now)
             held.beat_s = beat_ms / 1000
-            held.save = self.save_checkpoint
+            held.save = save
             if task is None or job.version > versions[job.task]:
                 self.settle(held, Unknown(), None)
             elif job.attempts > job.max_attempts:
@@ -244,14 +267,12 @@ class Clerk(threading.Thread):
             else:
                 known.append(held)
         self.room.add(known)
-        self._release_repeated()
         if self.room.draining:
             self.hand_back_waiting()
-        self._mark_starts()
 
     def _beat_ms(self, job: ClaimedJob) -> int:
         """The worker's interval, or oftener where the lease is shorter than it allows."""
-        return min(self._settings.beat_ms, max(1, int(job.ttl_s * 1000 / 3)))
+        return min(self._usual_ms, max(1, int(job.ttl_s * 1000 / 3)))
 
     def _mark_starts(self) -> None:
         """Bodies that must not run twice begin only after their start is durable (SPEC W12)."""
@@ -277,72 +298,43 @@ class Clerk(threading.Thread):
     # ---------------------------------------------------------------------------------------------------------- outcomes
 
     def _write(self) -> None:
-        while self._again or self._outbox:
-            batch = self._again[:_SETTLE_MOST]
-            del self._again[:_SETTLE_MOST]
-            while self._outbox and len(batch) < _SETTLE_MOST:
-                batch.append(self._outbox.popleft())
-            try:
-                answers = self._wire.run(jobs.settle(self._sql, [(w.held.fence, w.settlement) for w in batch]))
-            except BaseException:
-                self._again = batch + self._again
-                raise
-            self._last_work = time.monotonic()
-            busy = [w for w in batch if not self._is_answered(w, answers.get(w.held.fence))]
-            if busy:
-                self._again = busy + self._again
-                time.sleep(0.05)
-                return
+        """The outcomes that wait, up to a bound: while they are on their way others come together for the next call."""
+        if self._busy:
+            self._busy = False
+            time.sleep(0.05)
+        batch = self._again[:_SETTLE_MOST]
+        del self._again[:_SETTLE_MOST]
+        while self._outbox and len(batch) < _SETTLE_MOST:
+            batch.append(self._outbox.popleft())
+        if not batch:
+            self._later.catch_up()
+            return
+        try:
+            answers = self._later.ask(jobs.settle(self._sql, [(w.held.fence, w.settlement) for w in batch]))
+        except BaseException:
+            self._again = batch + self._again
+            raise
+        self._last_work = time.monotonic()
+        self._later.put_off(lambda: self._take_answers(batch, answers))
 
-    def _is_answered(self, written: _Written, settled: jobs.Settled | None) -> bool:
+    def _take_answers(self, batch: list[Written], answers: dict[Fence, jobs.Settled]) -> None:
+        busy = [w for w in batch if not self._is_answered(w, answers.get(w.held.fence))]
+        if busy:
+            self._again = busy + self._again
+            self._busy = True
+
+    def _is_answered(self, written: Written, settled: jobs.Settled | None) -> bool:
         held = written.held
         answer = settled.answer if settled is not None else "lost"
         if answer == "busy":
             return False
         if answer == "lost":
             self._bury(held)
-            log.warning(
-                "the outcome of job %s (run %d) came too late: its lease was lost",
-                held.claimed.job_id,
-                held.fence.run_count,
-            )
-            if self._observers.wanted(LeaseLost):
-                self._observers.emit(LeaseLost(**_facts(held.claimed)))
-        elif self._observers.wanted(JobEnded) and settled is not None:
-            self._tell_end(written, settled.state or "")
-        self._log_end(written)
+            self._reports.came_too_late(written)
+        elif settled is not None:
+            self._reports.ended(written, settled.state or "")
         self._drop(held)
         return True
-
-    def _log_end(self, written: _Written) -> None:
-        one, c = written.settlement, written.held.claimed
-        if one.act in ("retry", "fail", "doubt", "lost"):
-            log.warning(
-                "job %s (%s), attempt %d of %d: %s %s",
-                c.job_id,
-                c.task,
-                c.attempts,
-                c.max_attempts,
-                one.act,
-                one.code or "",
-            )
-        elif log.isEnabledFor(logging.DEBUG):
-            log.debug("job %s (%s), attempt %d: %s", c.job_id, c.task, c.attempts, one.act)
-
-    def _tell_end(self, written: _Written, state: str) -> None:
-        one, held = written.settlement, written.held
-        took = 0.0 if held.started_at is None else time.monotonic() - held.started_at
-        self._observers.emit(
-            JobEnded(
-                **_facts(held.claimed),
-                act=one.act,
-                state=state,
-                seconds=took,
-                code=one.code,
-                error=one.error,
-                delay_s=one.delay_s,
-            )
-        )
 
     def _drop(self, held: Held) -> None:
         self._board.clear(held.at)
@@ -359,10 +351,13 @@ class Clerk(threading.Thread):
         self._hand_back(self.room.stop(), "the worker stops")
 
     def _send_progress(self) -> None:
-        with_news = [h for h in self.room.everything() if h.progress is not None]
-        if not with_news or time.monotonic() < getattr(self, "_progress_at", 0.0):
+        now = time.monotonic()
+        if now < self._progress_at:
             return
-        self._progress_at = time.monotonic() + min(1.0, self._settings.heartbeat_interval)
+        with_news = [h for h in self.room.everything() if h.progress is not None]
+        self._progress_at = now + (min(1.0, self._settings.heartbeat_interval) if with_news else _GLANCE_S)
+        if not with_news:
+            return
         texts = []
         for held in with_news:
             text, held.progress = held.progress, None
@@ -402,13 +397,16 @@ class Clerk(threading.Thread):
             log.warning("the database cannot be reached, trying again: %s", faults.explain(error))
         return False
 
-    def _note_repeated(self, job: ClaimedJob) -> None:
-        """A failover has forgotten a claim of ours, and this one has its fence: two bodies must not share one.
+    def _is_repeated(self, job: ClaimedJob) -> bool:
+        """Whether a failover has forgotten a claim of ours, and this one has its fence: two bodies must not share one.
 
         The first may even be another job's, if the sequence of ids fell back as well; it may be over, but for a thread that
         heeded nothing.
         """
-        first = self.room.held.get((job.id, job.run_count))
+        run = job.id, job.run_count
+        if run not in self.room.held and run not in self._dead:
+            return False
+        first = self.room.held.get(run)
         if first is not None:
             first.tell(LOST)
         self._repeated.append(Fence(job.id, job.run_count, self._token))
@@ -418,6 +416,7 @@ class Clerk(threading.Thread):
             job.job_id,
             job.run_count,
         )
+        return True
 
     def _bury(self, held: Held) -> None:
         """Its lease is lost for good. Remembered, within bounds: should its fence come again, it is not this run's."""
@@ -472,17 +471,6 @@ class Clerk(threading.Thread):
             log.debug("could not unregister")
         self._wire.close()
         self._saver.close()
-
-
-def _facts(c: ClaimedJob) -> dict[str, Any]:
-    return {
-        "id": c.id,
-        "job_id": c.job_id,
-        "task": c.task,
-        "queue": c.queue,
-        "attempt": c.attempts,
-        "run_count": c.run_count,
-    }
 
 
 def _task_row(policy: Any) -> TaskRow:

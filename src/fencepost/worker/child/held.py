@@ -28,13 +28,21 @@ class Held:
         "marked", "progress", "save", "started_at", "stopping", "taken_at", "task", "task_ref", "told_at", "why",
     )  # fmt: skip
 
-    def __init__(self, claimed: ClaimedJob, token: int, at: int, sent_ns: int, task: Task[..., object] | None) -> None:
+    def __init__(
+        self,
+        claimed: ClaimedJob,
+        token: int,
+        at: int,
+        sent_ns: int,
+        task: Task[..., object] | None,
+        taken_at: float | None = None,
+    ) -> None:
         self.claimed, self.at, self.task = claimed, at, task
         self.fence = Fence(claimed.id, claimed.run_count, token)
         self.beaten_ns = sent_ns
         self.beat_s = 0.0
         """How often its lease is beaten; 0: a plain lease, which no beat prolongs (SPEC C4)."""
-        self.taken_at = time.monotonic()
+        self.taken_at = time.monotonic() if taken_at is None else taken_at
         self.why: str | None = None
         self.told_at = 0.0
         self.ended = False
@@ -127,6 +135,6 @@ class Held:
         self.limit = None if settings_limit is None else self.started_at + settings_limit
         self.limit_code = code
 
-    def limit_ns(self) -> int:
-        """The limit on the board's clock; 0: none."""
-        return 0 if self.limit is None else boot_ns() + max(0, int((self.limit - time.monotonic()) * 1e9))
+    def limit_ns(self, grace_s: float) -> int:
+        """When its limit and so many seconds are over, on the board's clock; 0: never. Call right after `begin`."""
+        return 0 if self.limit is None else boot_ns() + int((self.limit - (self.started_at or 0.0) + grace_s) * 1e9)

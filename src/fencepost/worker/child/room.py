@@ -18,7 +18,7 @@ from fencepost.worker.child.threads import ThreadBodies
 AHEAD_S = 0.25
 """Claimed ahead of the slots: no more than is finished in this time (SPEC W2)."""
 
-_MOST_AHEAD = 500
+_MOST_AHEAD = 1000
 _NOT_AHEAD_S = 60.0
 """So long after a run that must not run twice its queue claims for free slots only (SPEC W2)."""
 
@@ -52,6 +52,8 @@ class Lane:
         if self.average_s is None or self.average_s >= AHEAD_S or time.monotonic() < self.ahead_from:
             return 0
         ahead = min(_MOST_AHEAD, int(AHEAD_S / max(self.average_s, 1e-4)) * self.slots)
+        if 2 * len(self.waiting) > ahead:  # a half at once: a claim costs the same for one job as for many
+            return 0
         return max(0, self.slots + ahead - self.running - len(self.waiting) - self.free())
 
     def be_careful(self, seconds: float) -> None:
@@ -202,10 +204,8 @@ class Room:
             if self.draining:
                 return
             for lane in self.lanes.values():
-                while lane.waiting and lane.running < lane.slots:
-                    lane.running += 1
-                    held = lane.waiting.popleft()
-                    (self._to_mark if held.must_not_run_twice() else ready).append(held)
+                while (held := self._next(lane)) is not None:
+                    ready.append(held)
             marks = bool(self._to_mark)
         if marks:
             self._wanted()
@@ -237,7 +237,7 @@ class Room:
 
     def not_marked(self, held: Held) -> None:
         """It must not begin: its slot is free again. What becomes of the run is the clerk's."""
-        self._free(held, None)
+        self._free(held)
         self.dispatch()
 
     def _start(self, held: Held) -> None:
@@ -255,10 +255,9 @@ class Room:
 
     def _begin(self, held: Held) -> bool:
         """In the thread of the body, right before it. False: it must not begin."""
-        limit, code = self._attempts.limit_of(held)
-        held.begin(limit, code)
+        held.begin(*self._attempts.limit_of(held))
         late = self.draining and not held.marked
-        may_begin = not late and (self._board.start(held.at, self._hard_limit_ns(held)) or held.marked)
+        may_begin = not late and (self._board.start(held.at, held.limit_ns(HARD_GRACE_S)) or held.marked)
         if held.why is not None or not may_begin:
             self._refuse(held)
             return False
@@ -268,20 +267,34 @@ class Room:
     def _refuse(self, held: Held, outcome: Outcome | None = None) -> None:
         """It has a slot and must not begin, or cannot: the next one does."""
         held.end()
-        self._free(held, None)
+        self._free(held)
         self._settle(held, outcome or _not_begun(held), None)
         self.dispatch()
-
-    def _hard_limit_ns(self, held: Held) -> int:
-        """When the supervisor must act: only where nothing in this process can end the body in time."""
-        return held.limit_ns() + int(HARD_GRACE_S * 1e9) if held.limit is not None else 0
 
     def _ended(self, held: Held, ended: Ended) -> None:
         took = time.monotonic() - (held.started_at or 0.0)
         self._board.limit(held.at, 0)  # the outcome may wait for the database as long as it must
-        self._free(held, took)
+        lane = self.lanes[held.claimed.queue]
+        with self._lock:
+            if not held.abandoned:
+                lane.running -= 1
+            lane.learn(took)
+            following = self._next(lane)
         self._settle(held, ended.outcome, ended.stats)
-        self.dispatch()
+        if following is not None:
+            self._start(following)
+        elif self._to_mark:
+            self._wanted()
+
+    def _next(self, lane: Lane) -> Held | None:
+        """What has a slot now and may begin. Under the lock."""
+        while lane.waiting and lane.running < lane.slots and not self.draining:
+            lane.running += 1
+            held = lane.waiting.popleft()
+            if not held.must_not_run_twice():
+                return held
+            self._to_mark.append(held)
+        return None
 
     def abandon(self, held: Held) -> None:
         """Its body does not end: give its slot to others. It keeps its lease, so nobody runs beside it."""
@@ -292,16 +305,14 @@ class Room:
             self.lanes[held.claimed.queue].running -= 1
         self.dispatch()
 
-    def _free(self, held: Held, took: float | None) -> None:
+    def _free(self, held: Held) -> None:
         with self._lock:
-            lane = self.lanes[held.claimed.queue]
             if not held.abandoned:
-                lane.running -= 1
-            if took is not None:
-                lane.learn(took)
+                self.lanes[held.claimed.queue].running -= 1
 
     def close(self) -> None:
-        """End threads that are idle and every job process."""
+        """End what is idle, and every job process."""
+        self.bodies.close()
         for lane in self.lanes.values():
             if lane.threads is not None:
                 lane.threads.close()

@@ -16,6 +16,7 @@ from fencepost.worker.board import Board, Phase, RunKey, boot_ns
 from fencepost.worker.child.attempt import Attempts
 from fencepost.worker.child.clerk import Clerk
 from fencepost.worker.child.held import CANCEL, LOST, RELEASE, TIMEOUT, Held
+from fencepost.worker.child.reports import Reports
 from fencepost.worker.child.room import Room
 from fencepost.worker.child.wake import Wakeup
 from fencepost.worker.pulse import Answers
@@ -54,12 +55,13 @@ class Runtime:
         redact = app.redactor.text
         app.classifier.redact = redact
         attempts = Attempts(app.middleware, app.classifier, redact)
+        reports = Reports(app.observers)
         self.clerk = Clerk(
             dsn,
             app.catalog,
             settings,
             registry=app.registry,
-            observers=app.observers,
+            reports=reports,
             board=board,
             token=self.token,
             loop_age=self._loop_age,
@@ -71,7 +73,7 @@ class Runtime:
             attempts,
             app_path,
             settle=self.clerk.settle,
-            started=self.clerk.started,
+            started=reports.started,
             wanted=self.clerk.wake,
         )
         self.clerk.room = self.room
