@@ -61,6 +61,7 @@ def test_help_imports_neither_the_driver_nor_a_command() -> None:
 
 def every_command() -> list[tuple[str, ...]]:
     groups = {
+        "bench": ("drain", "enqueue", "latency", "backlog", "flow"),
         "jobs": ("list", "show", "retry", "cancel"),
         "queues": ("list", "pause", "resume"),
         "dev": ("stop", "status", "logs", "psql", "dsn", "reset"),

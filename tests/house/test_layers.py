@@ -94,7 +94,7 @@ def test_nothing_is_left_to_do() -> None:
 
 
 def test_only_config_reads_the_environment() -> None:
-    """Two pass it on to programs that they start, cleaned or marked; demo and torture are programs of their own."""
+    """Two pass it on to programs that they start, cleaned or marked; bench, demo and torture are programs of their own."""
     allowed = {
         "src/fencepost/config.py",
         "src/fencepost/embedded/binaries.py",
@@ -105,7 +105,8 @@ def test_only_config_reads_the_environment() -> None:
         name for name, text in texts("src/fencepost/", ".py").items() if re.search(r"os\.environ|os\.getenv", text)
     }
 
-    assert {name for name in found if not name.startswith(("src/fencepost/demo/", "src/fencepost/testing/"))} <= allowed
+    programs = tuple(f"src/fencepost/{name}/" for name in ("bench", "demo", "testing"))
+    assert {name for name in found if not name.startswith(programs)} <= allowed
 
 
 def test_tests_wait_for_conditions_instead_of_sleeping() -> None:

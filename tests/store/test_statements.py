@@ -29,8 +29,8 @@ _SQL = re.compile(
 )
 
 
-MAY = ("demo/", "testing/", "worker/child/wake.py")
-"""Demo and torture are users with tables of their own; LISTEN names a channel, which is no parameter."""
+MAY = ("bench/", "demo/", "testing/", "worker/child/wake.py")
+"""Benchmark, demo and torture are users with tables of their own; LISTEN names a channel, which is no parameter."""
 
 
 def header_of(name: str) -> str:

@@ -16,6 +16,7 @@ from fencepost.cli import exits
 from fencepost.version import __version__
 
 COMMANDS = {
+    "bench": ("fencepost.cli.bench:bench", "Measure fencepost on this machine, beside bare SQL."),
     "demo": ("fencepost.cli.demo:demo", "Watch real jobs survive a killed worker and a restarted database."),
     "dev": ("fencepost.cli.dev:dev", "Run this folder's own PostgreSQL for development."),
     "jobs": ("fencepost.cli.jobs:jobs", "List, show, retry and cancel jobs."),
