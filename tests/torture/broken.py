@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from torture.sound import rescued
+from torture.sound import a_job_that_ran_and_was_forgotten_before_its_call_was_answered, rescued
 from torture.tales import CHILD, OTHER, SUPERVISOR, TTL, Tale, Told
 
 
@@ -633,6 +633,12 @@ def made_though_it_was_rolled_back(tale: Tale) -> None:
 def made_though_it_was_refused(tale: Tale) -> None:
     tale.whole("bad")
     tale.fate(tale.op, "refused")
+
+
+@breaks("P4", "ran, and there is no such job", job="forgotten")
+def ran_though_it_was_skipped_long_before_a_failover(tale: Tale) -> None:
+    """What a failover forgets happened while it was under way."""
+    a_job_that_ran_and_was_forgotten_before_its_call_was_answered(tale, during=False)
 
 
 @breaks("P8", "ran, and there is no such job")

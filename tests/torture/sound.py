@@ -285,6 +285,20 @@ def a_run_that_was_over_and_was_forgotten(tale: Tale) -> None:
     tale.run_well(job)
 
 
+def a_job_that_ran_and_was_forgotten_before_its_call_was_answered(tale: Tale, during: bool = True) -> None:
+    """The standby had heard of neither; asked again under the same name, it finds its key with somebody else."""
+    op = tale.ask("forgotten", key="k")
+    began = tale.t
+    if not during:
+        tale.body("start", Told("forgotten", 77, "k", run=1), CHILD, id=77, token=11, attempt=1)
+    tale.fault("failover-forgetful", "the primary", ["-"], until=began + 1)
+    if during:
+        tale.body("start", Told("forgotten", 77, "k", run=1), CHILD, id=77, token=11, attempt=1)
+    holder = tale.enqueue("holder", key="k")
+    tale.answer(op, ("forgotten", "skipped", "holder"))
+    tale.run_well(holder)
+
+
 def a_call_that_was_sent_twice(tale: Tale) -> None:
     """Refused once; then its first try made the job, whose answer was lost, and the second found it there, over."""
     op = tale.ask("sent twice")
@@ -306,5 +320,6 @@ SOUND = [
     a_resubmission_that_finds_its_key_held,
     failed_because_it_was_lost_too_often, purged_when_it_was_over, a_late_write_that_is_counted_while_the_job_moves_on,
     a_stop_that_hands_back_and_waits_for_the_thaw, jobs_of_a_schedule,
-    a_claim_that_a_failover_forgot, a_run_that_was_over_and_was_forgotten, a_call_that_was_sent_twice,
+    a_claim_that_a_failover_forgot, a_run_that_was_over_and_was_forgotten,
+    a_job_that_ran_and_was_forgotten_before_its_call_was_answered, a_call_that_was_sent_twice,
 ]  # fmt: skip

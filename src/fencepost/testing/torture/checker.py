@@ -47,7 +47,7 @@ def check(folder: Path) -> Verdict:
     clients.judge(moves, moments, max(ttl, faults.longest))
     bodies.judge(moments, faults, ttl)
     bodies.judge_stops(faults, history.setting("shutdown_timeout", float("inf")) + LEAVING)
-    finals.judge(drained, clients, bodies, moves)
+    finals.judge(drained, clients, bodies, moves, faults)
     for what in history.meta.get("surprises") or ():
         findings.add("crew", None, str(what))
     return Verdict(

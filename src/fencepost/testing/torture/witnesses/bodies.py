@@ -28,6 +28,8 @@ class Bodies:
         self.forgetful = forgetful
         self.runs: dict[tuple[str, int], Run] = {}
         self.starts: Counter[str] = Counter()
+        self.unclaimed: dict[str, float] = {}
+        """When the last body of a job began whose claim is in no log, because it was forgotten."""
         self.last_seen: defaultdict[tuple[int | None, int | None], float] = defaultdict(lambda: -inf)
         """By pid and token: in a long run the system gives a pid again, a token is never used again."""
         self._begun_by: defaultdict[int, list[tuple[float, str]]] = defaultdict(list)
@@ -100,6 +102,7 @@ class Bodies:
         self._begun_by[line["pid"]].append((line["t"], name))
         run = self.moves.runs.get((line.get("id", -1), number))
         if self.forgetful and (run is None or run.token != token or self.moves.name(run.id) != name):
+            self.unclaimed[name] = line["t"]
             return Run(line.get("id", -1), number, token, line.get("attempt"), None)  # its claim never was
         if run is None:
             if line.get("id") in self.moves.jobs:  # what the log does not know at all is judged at the end

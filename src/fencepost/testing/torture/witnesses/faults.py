@@ -32,6 +32,7 @@ class Faults:
         self.excused: set[str] = set()
         self.longest = 0.0
         self._frozen: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+        self._forgetting: list[tuple[float, float]] = []
         self._tries: list[tuple[float, bool]] = []
         for line in history.each(FAULTS, "t", "kind", "target", "landed", "running"):
             if line["running"] != NOBODY:
@@ -47,6 +48,10 @@ class Faults:
     def forgetful(self) -> bool:
         """Whether the database has forgotten what it had said."""
         return any(FORGETS.search(kind) for kind in self.counts)
+
+    def forgets(self, moment: float | None) -> bool:
+        """Whether what happened then may have been forgotten: by a failover that was under way."""
+        return moment is not None and any(begin <= moment <= end for begin, end in self._forgetting)
 
     def stretches(self) -> Iterator[tuple[float, float, float]]:
         """First and last moment of each stretch of tries, and the share of it that met a running job.
@@ -71,6 +76,8 @@ class Faults:
         until = line.get("until")
         end = inf if until is None else until
         self.counts[kind] += 1
+        if FORGETS.search(kind):
+            self._forgetting.append((begin, end))
         if line["running"] == NOBODY:
             self.excused.add(kind)
         elif line["running"]:

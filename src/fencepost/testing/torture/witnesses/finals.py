@@ -9,6 +9,7 @@ from fencepost.testing.torture.histories import EFFECTS, FSCK, JOBS, RUNS, SECRE
 from fencepost.testing.torture.verdict import Findings
 from fencepost.testing.torture.witnesses.bodies import Bodies
 from fencepost.testing.torture.witnesses.clients import Clients
+from fencepost.testing.torture.witnesses.faults import Faults
 from fencepost.testing.torture.witnesses.moves import UNSPENT, Moves
 
 OPEN = frozenset(("queued", "running"))
@@ -45,8 +46,11 @@ class Finals:
             self.findings.add("P10", None, f"a secret of the corpus stands in {line['where']}")
         self.ticks = self._ticks(history)
 
-    def judge(self, drained: bool, clients: Clients, bodies: Bodies, moves: Moves) -> None:
-        """Nothing is lost, nothing is left, nothing is there that nobody asked for, and the witnesses agree."""
+    def judge(self, drained: bool, clients: Clients, bodies: Bodies, moves: Moves, faults: Faults) -> None:
+        """Nothing is lost, nothing is left, nothing is there that nobody asked for, and the witnesses agree.
+
+        A failover may forget a job that ran and whose enqueue was not answered yet; asked again, it finds its key taken.
+        """
         for name in clients.acknowledged():
             if name not in self.jobs and not self._purged(name, moves):
                 self.findings.add("P1", name, "acknowledged, and lost: there is no such job")
@@ -64,6 +68,8 @@ class Finals:
         for name in {*bodies.starts, *self.done} - self.jobs.keys():
             if not self._purged(name, moves):
                 rule, _ = clients.unasked(name) or ("P1", "")
+                if rule == "P4" and faults.forgets(bodies.unclaimed.get(name)):
+                    continue
                 self.findings.add(rule, name, "ran, and there is no such job")
 
     def unlogged(self, moves: Moves) -> int:
