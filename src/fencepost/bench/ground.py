@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import platform
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -51,6 +52,7 @@ _SHOWN = (
     "shared_buffers", "max_wal_size", "fsync", "synchronous_commit", "wal_level", "full_page_writes", "autovacuum_naptime",
 )  # fmt: skip
 _AT_ONCE = 10_000
+_GONE_WITHIN_S = 10.0
 
 
 class Ground:
@@ -225,13 +227,22 @@ def _place(dsn: str | None) -> Iterator[Ground]:
         finally:
             _drop(dsn)
         return
-    with tempfile.TemporaryDirectory(prefix="fencepost-bench-") as folder:
-        server = EmbeddedServer(Path(folder) / "pg", settings=_settings())
-        try:
-            server.start()
-            yield Ground(server.dsn(), server.status().pid)
-        finally:
-            server.stop()
+    folder = Path(tempfile.mkdtemp(prefix="fencepost-bench-"))
+    server = EmbeddedServer(folder / "pg", settings=_settings())
+    try:
+        server.start()
+        yield Ground(server.dsn(), server.status().pid)
+    finally:
+        server.stop()
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Patiently: who was interrupted while initdb ran has left a process of it that still writes for a moment."""
+    until = time.monotonic() + _GONE_WITHIN_S
+    while folder.exists() and time.monotonic() < until:
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(0.02)
 
 
 def _settings() -> dict[str, str]:
