@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
@@ -29,3 +30,17 @@ def is_alive(pid: int) -> bool:
         return _fields(pid)[0] != "Z"
     except OSError:
         return False
+
+
+def of_folder(folder: Path) -> dict[int, str]:
+    """Living processes, but this one, that have the folder's name in their environment or command: pid to command."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            try:
+                told = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if is_alive(int(entry.name)) and any(str(folder).encode() in one for one in told):
+                found[int(entry.name)] = told[0].replace(b"\0", b" ").decode(errors="replace")
+    return found

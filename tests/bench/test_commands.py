@@ -14,7 +14,7 @@ import pytest
 
 from cli.shell import environment, fencepost, spawn
 from fencepost.bench.ground import BARE_SCHEMA, SCHEMA
-from processtable import is_alive
+from processtable import of_folder
 from servers import Database
 from waiting import eventually
 
@@ -98,20 +98,6 @@ def test_a_database_that_is_away_gives_one_sentence() -> None:
     assert "unexpected" not in done.sentence
 
 
-def of(folder: Path) -> set[int]:
-    """Living processes with the folder's name in their environment or command."""
-    found = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and int(entry.name) != os.getpid():
-            try:
-                told = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
-            except OSError:
-                continue
-            if is_alive(int(entry.name)) and any(str(folder).encode() in one for one in told):
-                found.add(int(entry.name))
-    return found
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 @pytest.mark.parametrize(
@@ -134,7 +120,7 @@ def test_who_is_told_to_end_leaves_neither_server_nor_worker(
         start_new_session=True,
     )
     try:
-        eventually(lambda: len(of(tmp_path)) > 3, within=60)  # the server is there
+        eventually(lambda: len(of_folder(tmp_path)) > 3, within=60)  # the server is there
 
         if to_all:
             os.killpg(process.pid, number)  # as a terminal does
@@ -144,7 +130,7 @@ def test_who_is_told_to_end_leaves_neither_server_nor_worker(
         _, err = process.communicate(timeout=40)
         assert process.returncode == 130, err
         assert "Traceback" not in err
-        eventually(lambda: of(tmp_path) == set(), within=30)
+        eventually(lambda: not of_folder(tmp_path), within=30)
         assert [path for path in tmp_path.iterdir() if path.name.startswith("fencepost-bench")] == []
     finally:
         process.kill()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,22 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from processtable import is_alive
+from processtable import of_folder
 from waiting import eventually
-
-
-def of(folder: Path) -> list[str]:
-    """Living processes that have the folder's name in their environment or command."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and int(entry.name) != os.getpid():
-            try:
-                told = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
-            except OSError:
-                continue
-            if is_alive(int(entry.name)) and any(str(folder).encode() in one for one in told):
-                found.append(told[0].replace(b"\0", b" ").decode(errors="replace"))
-    return found
 
 
 @pytest.mark.slow
@@ -50,12 +35,12 @@ def test_who_is_told_to_end_leaves_nobody_behind(
         start_new_session=True,
     )
     try:
-        eventually(lambda: any("fencepost.worker.child" in one for one in of(folder)), within=60)
+        eventually(lambda: any("fencepost.worker.child" in one for one in of_folder(folder).values()), within=60)
 
         process.send_signal(number)
 
         assert process.wait(60) == 130
-        eventually(lambda: of(folder) == [], within=30)
+        eventually(lambda: not of_folder(folder), within=30)
     finally:
         process.kill()
         process.wait()

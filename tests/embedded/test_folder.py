@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from embedded.users import User
 from fencepost.embedded import binaries, guardian
 from fencepost.embedded.server import EmbeddedServer
 from fencepost.errors import EmbeddedServerError
-from processtable import is_zombie
+from processtable import is_zombie, of_folder
 from servers import versions
 from waiting import eventually
 
@@ -76,6 +78,18 @@ def test_a_starter_killed_during_initdb_leaves_nothing_that_hinders_the_next(roo
 
     with EmbeddedServer(root) as server, psycopg.connect(server.dsn()) as conn:
         assert conn.execute("select 1").fetchone() == (1,)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
+def test_a_starter_interrupted_during_initdb_ends_it_with_its_children(root: Path) -> None:
+    """Who is told to end removes its folder: a child of initdb that wrote on made that fail."""
+    with User(root) as user:
+        (part,) = eventually(lambda: [*root.glob("init-*")])
+        eventually(lambda: len(of_folder(Path(part.name))) > 1)  # initdb, and a postgres of its own
+        user.process.send_signal(signal.SIGINT)
+        user.process.wait(20)
+
+        assert not of_folder(Path(part.name))
 
 
 def test_what_a_killed_initdb_left_is_swept(used_root: Path) -> None:

@@ -15,11 +15,12 @@ import fcntl
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -36,6 +37,7 @@ DATABASE = "fencepost"
 USER = "postgres"
 _LOG_LIMIT = 10_000_000  # bytes; an older log is kept once, as log.1
 _LOOK_S = 0.03
+_GROUP_GONE_S = 2.0
 _SQL = Catalog()
 _TIED = sys.platform == "linux"  # the kernel can end the server with its guardian; elsewhere a new guardian adopts it
 
@@ -289,19 +291,11 @@ class EmbeddedServer:
         locale = "--locale=C.UTF-8" if sys.platform == "linux" else "--no-locale"
         words = ["--username", USER, "--encoding=UTF8", locale, "--data-checksums", "--no-instructions"]
         auth = ["--auth-local=trust", "--auth-host=reject"]
-        made = subprocess.run(
-            [*who.prefix, str(programs.bindir / "initdb"), "--pgdata", part.name, *words, *auth],
-            cwd=layout.root,
-            env=binaries.tool_environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        if made.returncode:
+        command = [*who.prefix, str(programs.bindir / "initdb"), "--pgdata", part.name, *words, *auth]
+        code, said = _run_whole(command, layout.root)
+        if code:
             raise EmbeddedServerError(
-                f"initdb of PostgreSQL {programs.version} failed in {layout.root}: {log.telling(made.stderr)}"
+                f"initdb of PostgreSQL {programs.version} failed in {layout.root}: {log.telling(said)}"
             )
         part.rename(layout.data)
         folder = os.open(layout.root, os.O_RDONLY)
@@ -395,6 +389,36 @@ class EmbeddedServer:
             raise EmbeddedServerError(
                 f"The server in {self.layout.root} runs, but its database {DATABASE!r} cannot be made: {error}."
             ) from error
+
+
+def _run_whole(command: Sequence[str], folder: Path) -> tuple[int, str]:
+    """Run a program to its end in a folder: exit code and stderr. What interrupts us ends it with all that it has started.
+
+    initdb's own children would write on for a moment, into a folder that the caller is about to remove.
+    """
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=binaries.tool_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            _, said = process.communicate()
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                until = time.monotonic() + _GROUP_GONE_S
+                while time.monotonic() < until:  # its children are collected by somebody else
+                    os.killpg(process.pid, 0)
+                    time.sleep(0.01)
+            raise
+    return process.returncode, said
 
 
 def _of_major(major: int, layout: Layout) -> binaries.Binaries:
