@@ -10,7 +10,6 @@ from psycopg import sql as words
 
 from fencepost.bench.cost import Meter
 from fencepost.bench.crew import worker
-from fencepost.bench.drain import QUEUE
 from fencepost.bench.ground import SCHEMA, Ground
 from fencepost.bench.sides import Reading, Side, measure
 from fencepost.errors import FencepostError, UsageError
@@ -81,10 +80,10 @@ def _read(ground: Ground, options: BacklogOptions, until_id: int) -> Reading:
     with worker(ground, [f"--slots={options.slots}"]) as pid:
         meter = Meter(ground.postmaster, pid)
         since = ground.now()
-        ground.open(QUEUE)
+        ground.open()
         ground.await_end_of(until_id, _WITHIN_S)
         cpu = meter.spent_s()
-        ground.shut(QUEUE)
+        ground.shut()
     query = words.SQL(
         "SELECT count(*), extract(epoch FROM max(finished_at) - min(claimed_at))::float8"
         " FROM {} WHERE claimed_at >= %s AND id <= %s"
@@ -97,7 +96,7 @@ def _read(ground: Ground, options: BacklogOptions, until_id: int) -> Reading:
 
 
 def _pending(ground: Ground, jobs: int) -> int:
-    return ground.fill(jobs, task="bench.async", queue=QUEUE)
+    return ground.fill(jobs, task="bench.async")
 
 
 def _history(ground: Ground, jobs: int) -> None:

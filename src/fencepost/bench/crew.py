@@ -9,27 +9,26 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 
-from fencepost.bench.ground import SCHEMA, Ground
+from fencepost.bench.ground import QUEUE, SCHEMA, Ground
 
 _STOP_S = 20.0
 
 
 @contextlib.contextmanager
-def worker(
-    ground: Ground, options: Sequence[str], *, processes: int = 1, queues: Sequence[str] = ("bench",)
-) -> Iterator[int]:
+def worker(ground: Ground, options: Sequence[str], *, processes: int = 1) -> Iterator[int]:
     """``fencepost worker`` with these options, ready to claim; gives the pid of its supervisor. Stopped at the end.
 
     The DSN goes through the environment, where a password is not seen by everybody.
     """
-    program = [sys.executable, "-m", "fencepost", "worker", "fencepost.bench.program:app", "--log-level", "WARNING"]
-    for queue in queues:
-        program += ["--queue", queue]
+    program = [sys.executable, "-m", "fencepost", "worker", "fencepost.bench.program:app", "--queue", QUEUE]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("FENCEPOST_")}
     environ |= {"FENCEPOST_DSN": ground.dsn, "FENCEPOST_SCHEMA": SCHEMA}
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            [*program, "--processes", str(processes), *options], env=environ, stdin=subprocess.DEVNULL, stderr=log
+            [*program, "--log-level", "WARNING", "--processes", str(processes), *options],
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stderr=log,
         )
         try:
             ground.await_workers(processes)

@@ -12,7 +12,6 @@ from fencepost.bench.ground import Ground
 from fencepost.bench.sides import Reading, Side, measure
 
 Handler = Literal["async", "thread", "process"]
-QUEUE = "bench"
 _WITHIN_S = 600.0
 
 
@@ -64,10 +63,10 @@ def _bare(ground: Ground, jobs: int) -> Reading:
 
 def _workers(ground: Ground, options: DrainOptions, words: list[str], processes: int) -> Reading:
     ground.clear()
-    last = ground.fill(options.jobs, task=f"bench.{options.handler}", queue=QUEUE)
+    last = ground.fill(options.jobs, task=f"bench.{options.handler}")
     with worker(ground, words, processes=processes) as pid:
         meter = Meter(ground.postmaster, pid)
-        ground.open(QUEUE)
+        ground.open()
         ground.await_end_of(last, _WITHIN_S)
         seconds = ground.drained(options.jobs, _WITHIN_S)
         cpu = meter.spent_s()

@@ -22,7 +22,7 @@ from psycopg import sql as words
 
 from fencepost.bench.cost import Meter
 from fencepost.bench.crew import worker
-from fencepost.bench.ground import FILL, PAYLOAD, SCHEMA, Ground
+from fencepost.bench.ground import FILL, PAYLOAD, QUEUE, SCHEMA, Ground
 
 _BACKLOG = 3_000
 _PIECE = 500
@@ -82,7 +82,7 @@ def run(ground: Ground, options: FlowOptions) -> dict[str, Any]:
 
 def _looks(ground: Ground, options: FlowOptions) -> list[Look]:
     ground.clear()
-    ground.open("bench")
+    ground.open()
     with (
         worker(ground, [f"--slots={options.slots}"], processes=options.processes) as pid,
         _feeder(ground),
@@ -150,7 +150,7 @@ def _feed(dsn: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a word
     fill = words.SQL(FILL).format(words.Identifier(SCHEMA))
     done = words.SQL("SELECT coalesce(max(id), 0) FROM {}").format(words.Identifier(SCHEMA, "outcome"))
-    jobs = {"n": _PIECE, "payload": PAYLOAD, "task": "bench.async", "queue": "bench", "more": None}
+    jobs = {"n": _PIECE, "payload": PAYLOAD, "task": "bench.async", "queue": QUEUE}
     with psycopg.connect(dsn, autocommit=True, prepare_threshold=1) as conn:
         last = 0
         while True:

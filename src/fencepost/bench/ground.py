@@ -10,10 +10,9 @@ import contextlib
 import json
 import os
 import platform
-import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from fencepost.version import __version__
 
 SCHEMA = "fencepost_bench"
 BARE_SCHEMA = "fencepost_bench_bare"
+QUEUE = "bench"
 
 SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "4GB", "max_connections": "200"}
 """Of our own server; everything else is PostgreSQL's default."""
@@ -52,7 +52,6 @@ _SHOWN = (
     "shared_buffers", "max_wal_size", "fsync", "synchronous_commit", "wal_level", "full_page_writes", "autovacuum_naptime",
 )  # fmt: skip
 _AT_ONCE = 10_000
-_GONE_WITHIN_S = 10.0
 
 
 class Ground:
@@ -80,26 +79,14 @@ class Ground:
         with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
             conn.execute("CHECKPOINT")
 
-    def fill(self, jobs: int, *, task: str, queue: str, more: str = "") -> int:
-        """So many jobs are due, in a queue that is paused; gives the id of the last.
-
-        ``more``: options of every job, as the JSON object that `enqueue_v1` takes.
-        """
+    def fill(self, jobs: int, *, task: str) -> int:
+        """So many jobs are due, in a queue that is paused; gives the id of the last."""
+        self.shut()
         with self.connect() as conn:
-            self._pause(conn, queue, paused=True)
             last = 0
             for done in range(0, jobs, _AT_ONCE):
-                row = conn.execute(
-                    words.SQL(FILL).format(words.Identifier(SCHEMA)),
-                    {
-                        "n": min(_AT_ONCE, jobs - done),
-                        "payload": PAYLOAD,
-                        "task": task,
-                        "queue": queue,
-                        "more": more or None,
-                    },
-                ).fetchone()
-                last = row[0] if row else 0
+                piece = {"n": min(_AT_ONCE, jobs - done), "payload": PAYLOAD, "task": task, "queue": QUEUE}
+                last = conn.execute(words.SQL(FILL).format(words.Identifier(SCHEMA)), piece).fetchall()[0][0]
             conn.execute(
                 words.SQL("VACUUM ANALYZE {}, {}").format(*(words.Identifier(SCHEMA, t) for t in ("job", "ready")))
             )
@@ -112,40 +99,39 @@ class Ground:
             moment: datetime = conn.execute("SELECT clock_timestamp()").fetchall()[0][0]
         return moment
 
-    def open(self, queue: str) -> None:
+    def open(self) -> None:
         """Let the workers have the queue."""
-        with self.connect() as conn:
-            self._pause(conn, queue, paused=False)
+        self._pause(paused=False)
 
-    def shut(self, queue: str) -> None:
+    def shut(self) -> None:
         """Nothing more is claimed from it."""
-        with self.connect() as conn:
-            self._pause(conn, queue, paused=True)
+        self._pause(paused=True)
 
-    def _pause(self, conn: psycopg.Connection[Any], queue: str, *, paused: bool) -> None:
-        conn.execute(
-            words.SQL("SELECT {}(%s, %s, 'bench')").format(words.Identifier(SCHEMA, "queue_pause_v1")), [queue, paused]
-        )
+    def _pause(self, *, paused: bool) -> None:
+        pause = words.SQL("SELECT {}(%s, %s, 'bench')").format(words.Identifier(SCHEMA, "queue_pause_v1"))
+        with self.connect() as conn:
+            conn.execute(pause, [QUEUE, paused])
 
     def await_workers(self, processes: int, within_s: float = 60.0) -> None:
         """Until so many worker processes are there."""
-        until = time.monotonic() + within_s
         query = words.SQL("SELECT count(*) FROM {}").format(words.Identifier(SCHEMA, "worker"))
-        with self.connect() as conn:
-            while (row := conn.execute(query).fetchone()) is None or row[0] < processes:
-                if time.monotonic() > until:
-                    raise TimeoutError(f"{processes} worker processes were expected within {within_s:.0f} s")
-                time.sleep(0.02)
+        self._await(query, [], lambda rows: rows[0][0] >= processes, within_s, f"{processes} worker processes")
 
     def await_end_of(self, job: int, within_s: float) -> None:
         """Until this job has an outcome: one look into a primary key every few milliseconds."""
-        until = time.monotonic() + within_s
         query = words.SQL("SELECT FROM {} WHERE id = %s").format(words.Identifier(SCHEMA, "outcome"))
+        self._await(query, [job], bool, within_s, "the last job's end")
+
+    def _await(
+        self, query: words.Composed, values: list[Any], done: Callable[[list[Any]], bool], within_s: float, what: str
+    ) -> list[Any]:
+        until = time.monotonic() + within_s
         with self.connect() as conn:
-            while not conn.execute(query, [job]).fetchall():
+            while not done(rows := conn.execute(query, values).fetchall()):
                 if time.monotonic() > until:
-                    raise TimeoutError(f"the jobs were expected to end within {within_s:.0f} s")
+                    raise TimeoutError(f"{what} did not come within {within_s:.0f} s")
                 time.sleep(0.005)
+        return rows
 
     def furthest(self) -> int:
         """The greatest id of a job that has ended."""
@@ -156,28 +142,20 @@ class Ground:
 
     def drained(self, jobs: int, within_s: float) -> float:
         """Seconds from the first claim to the last outcome, by the database's clock, once all have succeeded."""
-        until = time.monotonic() + within_s
         query = words.SQL(
             "SELECT count(*), extract(epoch FROM max(finished_at) - min(claimed_at))::float8 FROM {} WHERE state = 'succeeded'"
         ).format(words.Identifier(SCHEMA, "outcome"))
-        with self.connect() as conn:
-            while (row := conn.execute(query).fetchone()) is None or row[0] < jobs:
-                if time.monotonic() > until:
-                    raise TimeoutError(f"{row[0] if row else 0} of {jobs} jobs succeeded within {within_s:.0f} s")
-                time.sleep(0.01)
-        return float(row[1])
+        ((_, seconds),) = self._await(
+            query, [], lambda rows: rows[0][0] >= jobs, within_s, f"the success of {jobs} jobs"
+        )
+        return float(seconds)
 
     def results(self, jobs: int, within_s: float = 60.0) -> list[float]:
         """The results of so many jobs, numbers, in the order in which they were enqueued."""
-        until = time.monotonic() + within_s
         query = words.SQL("SELECT result::text FROM {} WHERE state = 'succeeded' ORDER BY id").format(
             words.Identifier(SCHEMA, "outcome")
         )
-        with self.connect() as conn:
-            while len(rows := conn.execute(query).fetchall()) < jobs:
-                if time.monotonic() > until:
-                    raise TimeoutError(f"{len(rows)} of {jobs} jobs succeeded within {within_s:.0f} s")
-                time.sleep(0.02)
+        rows = self._await(query, [], lambda rows: len(rows) >= jobs, within_s, f"the success of {jobs} jobs")
         return [float(row[0]) for row in rows]
 
     def facts(self) -> dict[str, Any]:
@@ -200,8 +178,7 @@ class Ground:
 FILL = """
 SELECT max(x.id) FROM {}.enqueue_v1(
   ARRAY(SELECT gen_random_uuid()::text FROM generate_series(1, %(n)s)), array_fill(%(task)s::text, ARRAY[%(n)s]),
-  array_fill(%(payload)s::text, ARRAY[%(n)s]), array_fill(%(queue)s::text, ARRAY[%(n)s]), NULL, NULL, NULL, NULL,
-  CASE WHEN %(more)s::text IS NOT NULL THEN array_fill(%(more)s::jsonb, ARRAY[%(n)s]) END) x"""
+  array_fill(%(payload)s::text, ARRAY[%(n)s]), array_fill(%(queue)s::text, ARRAY[%(n)s])) x"""
 
 
 @contextlib.contextmanager
@@ -227,22 +204,13 @@ def _place(dsn: str | None) -> Iterator[Ground]:
         finally:
             _drop(dsn)
         return
-    folder = Path(tempfile.mkdtemp(prefix="fencepost-bench-"))
-    server = EmbeddedServer(folder / "pg", settings=_settings())
-    try:
-        server.start()
-        yield Ground(server.dsn(), server.status().pid)
-    finally:
-        server.stop()
-        _remove(folder)
-
-
-def _remove(folder: Path) -> None:
-    """Patiently: who was interrupted while initdb ran has left a process of it that still writes for a moment."""
-    until = time.monotonic() + _GONE_WITHIN_S
-    while folder.exists() and time.monotonic() < until:
-        shutil.rmtree(folder, ignore_errors=True)
-        time.sleep(0.02)
+    with tempfile.TemporaryDirectory(prefix="fencepost-bench-") as folder:
+        server = EmbeddedServer(Path(folder) / "pg", settings=_settings())
+        try:
+            server.start()
+            yield Ground(server.dsn(), server.status().pid)
+        finally:
+            server.stop()
 
 
 def _settings() -> dict[str, str]:

@@ -50,7 +50,7 @@ def run(ground: Ground, options: LatencyOptions) -> dict[str, Any]:
 
 def _round(ground: Ground, options: LatencyOptions) -> list[float]:
     ground.clear()
-    ground.open("bench")
+    ground.open()
     app = App(ground.dsn, schema=SCHEMA, name="bench")
 
     @app.task("bench.tell", queue="bench")

@@ -42,16 +42,11 @@ class Reports:
 
     def ended(self, written: Written, state: str) -> None:
         """Its outcome is committed, and made this of the job."""
-        one, held, c = written.settlement, written.held, written.held.claimed
+        one, held = written.settlement, written.held
         if self._observers.wanted(JobEnded):
             self._observers.emit(
                 JobEnded(
-                    id=c.id,
-                    job_id=c.job_id,
-                    task=c.task,
-                    queue=c.queue,
-                    attempt=c.attempts,
-                    run_count=c.run_count,
+                    **_facts(held.claimed),
                     act=one.act,
                     state=state,
                     seconds=0.0 if held.started_at is None else time.monotonic() - held.started_at,

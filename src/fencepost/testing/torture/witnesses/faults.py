@@ -47,7 +47,7 @@ class Faults:
     @property
     def forgetful(self) -> bool:
         """Whether the database has forgotten what it had said."""
-        return any(FORGETS.search(kind) for kind in self.counts)
+        return bool(self._forgetting)
 
     def forgets(self, moment: float | None) -> bool:
         """Whether what happened then may have been forgotten: by a failover that was under way."""
