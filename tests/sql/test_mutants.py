@@ -96,6 +96,8 @@ MUTANTS = [
            "WHERE j.job_id = input.job_id LIMIT 1 FOR UPDATE", r.an_answer_of_enqueue_locks_nothing),
     Mutant("two beats wait for each other", "heartbeat_v1", "LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED",
            "LIMIT 1 FOR NO KEY UPDATE", f.a02_no_pair_of_operations_deadlocks),
+    Mutant("a beat waits for a caller", "heartbeat_v1", "LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED",
+           "LIMIT 1 FOR NO KEY UPDATE", f.a01_an_open_transaction_of_a_caller_stops_neither_outcomes_nor_the_pulse),
     Mutant("a second look is never taken", "_enqueue_one", "THEN 5 ELSE 1 END", "THEN 1 ELSE 1 END",
            f.a03_enqueue_answers_every_input_in_order),
     Mutant("a move leaves some behind", "_sift", "FROM blocked b\n    ON CONFLICT ON CONSTRAINT parked_pkey",

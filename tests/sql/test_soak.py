@@ -161,7 +161,7 @@ def race_pairs(database: Database, seconds: float) -> None:
 @pytest.mark.slow
 @pytest.mark.spec("Q11")
 def test_no_pair_of_operations_deadlocks_on_the_same_jobs(database: Database) -> None:
-    """A2: one lock order everywhere; neither a deadlock nor a lock timeout, for any two operations and each with itself."""
+    """A2: one lock order everywhere: no deadlock, for any two operations and each with itself."""
     race_pairs(database, 0.1)
 
 
