@@ -44,10 +44,10 @@ class Scene:
     def close(self) -> None:
         self.wire.close()
 
-    def ask(self, query: str, *params: Any) -> list[tuple[Any, ...]]:
+    def ask(self, query: str, *params: Any, **named: Any) -> list[tuple[Any, ...]]:
         """Rows of a query in SQL of the test's own."""
         with psycopg.connect(self.dsn, autocommit=True) as conn:
-            cursor = conn.execute(query, params or None)
+            cursor = conn.execute(query, named or params or None)
             return cursor.fetchall() if cursor.description else []
 
     def one(self, query: str, *params: Any) -> Any:

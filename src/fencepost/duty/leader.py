@@ -21,6 +21,7 @@ from fencepost.duty.lane import Duty, Lane, Outage
 from fencepost.duty.promoter import Promoter
 from fencepost.duty.pruner import Pruner
 from fencepost.duty.reaper import Reaper
+from fencepost.duty.rotator import Rotator
 from fencepost.duty.settings import DutySettings
 from fencepost.duty.sweeper import Expirer, GateKeeper, Waker, WorkerRows
 from fencepost.duty.vacuum import Vacuumer
@@ -180,6 +181,7 @@ class Leader(threading.Thread):
             Expirer(wire, sql, settings),
             Waker(wire, sql, settings),
             GateKeeper(wire, sql, settings),
+            Rotator(wire, sql, settings, self._own),
             WorkerRows(wire, sql, settings, self._continuity),
         ]
 

@@ -13,7 +13,7 @@ class DutySettings:
 
     ``heartbeat_interval`` is the workers': after an interruption of the database, live workers get two of them before
     their leases are judged (SPEC C11). ``batch`` bounds every statement, ``vacuum_after`` is the number of dead rows
-    from which a narrow table is vacuumed.
+    from which a narrow table is vacuumed, ``rotate_after`` the number from which claims leave them behind.
     """
 
     lease: float = 10.0
@@ -24,14 +24,16 @@ class DutySettings:
     gate_period: float = 30.0
     pruner_period: float = 60.0
     vacuum_period: float = 5.0
+    rotate_period: float = 0.5
     worker_row_age: float = 86_400.0
     batch: int = 500
     vacuum_after: int = 5_000
+    rotate_after: int = 10_000
 
     def __post_init__(self) -> None:
         for name in (
             "lease", "heartbeat_interval", "reaper_period", "promoter_period", "sweeper_period", "gate_period",
-            "pruner_period", "vacuum_period", "worker_row_age",
+            "pruner_period", "vacuum_period", "rotate_period", "worker_row_age",
         ):  # fmt: skip
             value = getattr(self, name)
             if not 0 < value < 10_000_000:

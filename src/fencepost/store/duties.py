@@ -91,10 +91,25 @@ def forget_workers(sql: Catalog, age_s: float, limit: int) -> Flow[int]:
     return len(rows)
 
 
+def rotate(sql: Catalog, after: int, base: int, sweep: int) -> Flow[int]:
+    """Let rows enter the claim's index at a new place once ``after`` more were consumed; the base for the next call.
+
+    ``sweep``: move at most so many rows that lie where no claim reads any more; 0: do not look.
+    """
+    rows = yield Stmt(sql.statement("duties/rotate"), {"after": after, "base": base, "sweep": sweep})
+    return int(rows[0][0])
+
+
 def vacuum_candidates(sql: Catalog, after: int) -> Flow[list[VacuumCandidate]]:
     """Narrow tables with at least ``after`` dead rows."""
     rows = yield Stmt(sql.statement("duties/vacuum_candidates"), {"after": after})
     return [VacuumCandidate(name=name, dead=dead, allowed=allowed) for name, dead, allowed in rows]
+
+
+def horizon(sql: Catalog) -> Flow[tuple[str, float | None] | None]:
+    """Who holds the oldest snapshot, and for how many seconds (None: unknown); None if nobody does."""
+    rows = yield Stmt(sql.statement("duties/horizon"))
+    return (str(rows[0][0]), rows[0][1]) if rows else None
 
 
 def vacuum(sql: Catalog, table: str) -> Stmt:

@@ -34,8 +34,9 @@ BEGIN
            m.ckey, m.start_by, m.finish_by
       FROM made m
   ), due AS (
-    INSERT INTO {schema}.ready (id, run_at, bytes, priority, keyed, queue, fair_key, ckey, start_by, finish_by)
-    SELECT l.id, l.run_at, l.bytes, l.priority, l.keyed, l.queue, l.fair_key, l.ckey, l.start_by, l.finish_by
+    INSERT INTO {schema}.ready (id, run_at, bytes, priority, keyed, queue, fair_key, ckey, start_by, finish_by, epoch)
+    SELECT l.id, l.run_at, l.bytes, l.priority, l.keyed, l.queue, l.fair_key, l.ckey, l.start_by, l.finish_by,
+           (SELECT {schema}._epoch())
       FROM line l WHERE l.run_at <= p_now
   ), later AS (
     INSERT INTO {schema}.delayed (id, run_at, bytes, priority, keyed, queue, fair_key, ckey, start_by, finish_by)

@@ -9,9 +9,9 @@ BEGIN
     INTO j FROM {schema}.job WHERE job.id = p_id;
   IF j.run_at <= p_now THEN
     INSERT INTO {schema}.ready (id, run_at, run_count, bytes, priority, keyed, queue, fair_key, ckey, start_by,
-                                finish_by)
+                                finish_by, epoch)
     VALUES (p_id, j.run_at, p_run_count, j.bytes, j.priority, j.keyed, j.queue, j.fair_key, j.ckey, j.start_by,
-            j.finish_by);
+            j.finish_by, {schema}._epoch());
   ELSE
     INSERT INTO {schema}.delayed (id, run_at, run_count, bytes, priority, keyed, queue, fair_key, ckey, start_by,
                                   finish_by)

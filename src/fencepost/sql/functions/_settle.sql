@@ -118,10 +118,10 @@ BEGIN
         FROM verdict v WHERE v.state IS NOT NULL
     ), due AS (
       INSERT INTO {schema}.ready (id, run_at, run_count, bytes, priority, attempts, crashes, snoozes, keyed, queue,
-                                  fair_key, ckey, start_by, finish_by)
+                                  fair_key, ckey, start_by, finish_by, epoch)
       SELECT v.id, v.run_at, v.run_count, v.bytes, v.priority, v.attempts_left, v.crashes_now, v.snoozes_now, v.keyed,
              v.queue, v.fair_now, v.ckey, CASE WHEN NOT v.spent AND v.started_at IS NULL THEN v.start_by END,
-             v.finish_by
+             v.finish_by, (SELECT {schema}._epoch())
         FROM back v WHERE v.delay = 0 AND v.act <> 'park'
     ), later AS (
       INSERT INTO {schema}.delayed (id, run_at, run_count, bytes, priority, attempts, crashes, snoozes, keyed, queue,

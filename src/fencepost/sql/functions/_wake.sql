@@ -26,9 +26,10 @@ BEGIN
               p.fair_key, p.ckey, p.start_by, p.finish_by
   ), arrived AS (
     INSERT INTO {schema}.ready (id, run_at, run_count, bytes, priority, attempts, crashes, snoozes, keyed, queue,
-                                fair_key, ckey, start_by, finish_by)
+                                fair_key, ckey, start_by, finish_by, epoch)
     SELECT w.id, w.run_at, w.run_count, w.bytes, w.priority, w.attempts, w.crashes, w.snoozes, w.keyed, w.queue,
-           w.fair_key, w.ckey, w.start_by, w.finish_by
+           w.fair_key, w.ckey, w.start_by, w.finish_by,
+           (SELECT {schema}._epoch())
       FROM woken w
     ON CONFLICT ON CONSTRAINT ready_pkey DO NOTHING
     RETURNING ready.id

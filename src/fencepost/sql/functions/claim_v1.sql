@@ -18,38 +18,49 @@ CREATE OR REPLACE FUNCTION {schema}.claim_v1(
 ) LANGUAGE plpgsql AS $$
 DECLARE
   v_now timestamptz := clock_timestamp();
+  v_first bigint;          -- the open epochs
+  v_last bigint;
   v_chosen bigint[];
   v_bytes bigint;
   v_special boolean;
   v_aside int := 0;
 BEGIN
+  SELECT o.last_value + 1, e.last_value INTO v_first, v_last FROM {schema}.ready_over o, {schema}.ready_epoch e;
   -- Choose and lock. The ids go through an array: an index scan whatever the statistics say; and ids, not ctids, which
   -- repeat over partitions.
   IF EXISTS (SELECT FROM {schema}.queue q WHERE q.name = ANY (p_queues) AND q.fair) THEN
     SELECT array_agg(x.id), sum(x.bytes), bool_or(x.special) INTO v_chosen, v_bytes, v_special
       FROM unnest(p_queues, p_quotas, p_after) AS w(queue, quota, after)
       LEFT JOIN {schema}.queue q ON q.name = w.queue
-     CROSS JOIN LATERAL {schema}._tenants(w.queue, coalesce(q.fair, false), coalesce(w.after, ''), w.quota)
+     CROSS JOIN LATERAL {schema}._tenants(w.queue, coalesce(q.fair, false), coalesce(w.after, ''), w.quota, v_first, v_last)
              AS tn(fair_key, quota)
      CROSS JOIN LATERAL (
-       SELECT r.id, r.bytes,
-              coalesce(r.ckey IS NOT NULL OR r.start_by <= v_now OR r.finish_by <= v_now
-                         OR r.run_count = 2147483647, false) AS special
-         FROM {schema}.ready r
-        WHERE r.queue = w.queue AND r.fair_key = tn.fair_key
-        ORDER BY r.priority DESC, r.run_at, r.id LIMIT tn.quota FOR UPDATE SKIP LOCKED) x
+       SELECT z.id, z.bytes, z.special
+         FROM generate_series(v_first, v_last) AS e(epoch)
+        CROSS JOIN LATERAL (
+          SELECT r.id, r.bytes, r.priority, r.run_at,
+                 coalesce(r.ckey IS NOT NULL OR r.start_by <= v_now OR r.finish_by <= v_now
+                            OR r.run_count = 2147483647, false) AS special
+            FROM {schema}.ready r
+           WHERE r.epoch = e.epoch AND r.queue = w.queue AND r.fair_key = tn.fair_key
+           ORDER BY r.priority DESC, r.run_at, r.id LIMIT tn.quota FOR UPDATE SKIP LOCKED) z
+        ORDER BY z.priority DESC, z.run_at, z.id LIMIT tn.quota) x
      WHERE q.paused IS NOT TRUE;
   ELSE
     SELECT array_agg(x.id), sum(x.bytes), bool_or(x.special) INTO v_chosen, v_bytes, v_special
       FROM unnest(p_queues, p_quotas) AS w(queue, quota)
       LEFT JOIN {schema}.queue q ON q.name = w.queue
      CROSS JOIN LATERAL (
-       SELECT r.id, r.bytes,
-              coalesce(r.ckey IS NOT NULL OR r.start_by <= v_now OR r.finish_by <= v_now
-                         OR r.run_count = 2147483647, false) AS special
-         FROM {schema}.ready r
-        WHERE r.queue = w.queue
-        ORDER BY r.fair_key, r.priority DESC, r.run_at, r.id LIMIT w.quota FOR UPDATE SKIP LOCKED) x
+       SELECT z.id, z.bytes, z.special
+         FROM generate_series(v_first, v_last) AS e(epoch)
+        CROSS JOIN LATERAL (
+          SELECT r.id, r.bytes, r.fair_key, r.priority, r.run_at,
+                 coalesce(r.ckey IS NOT NULL OR r.start_by <= v_now OR r.finish_by <= v_now
+                            OR r.run_count = 2147483647, false) AS special
+            FROM {schema}.ready r
+           WHERE r.epoch = e.epoch AND r.queue = w.queue
+           ORDER BY r.fair_key, r.priority DESC, r.run_at, r.id LIMIT w.quota FOR UPDATE SKIP LOCKED) z
+        ORDER BY z.fair_key, z.priority DESC, z.run_at, z.id LIMIT w.quota) x
      WHERE q.paused IS NOT TRUE;
   END IF;
   IF v_chosen IS NULL THEN RETURN; END IF;

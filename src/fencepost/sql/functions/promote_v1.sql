@@ -17,9 +17,10 @@ BEGIN
               x.fair_key, x.ckey, x.start_by, x.finish_by
   ), arrived AS (
     INSERT INTO {schema}.ready (id, run_at, run_count, bytes, priority, attempts, crashes, snoozes, keyed, queue,
-                                fair_key, ckey, start_by, finish_by)
+                                fair_key, ckey, start_by, finish_by, epoch)
     SELECT d.id, d.run_at, d.run_count, d.bytes, d.priority, d.attempts, d.crashes, d.snoozes, d.keyed, d.queue,
-           d.fair_key, d.ckey, d.start_by, d.finish_by
+           d.fair_key, d.ckey, d.start_by, d.finish_by,
+           (SELECT {schema}._epoch())
       FROM due d
     ON CONFLICT ON CONSTRAINT ready_pkey DO NOTHING
     RETURNING ready.id

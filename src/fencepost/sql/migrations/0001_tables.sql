@@ -97,8 +97,15 @@ CREATE TABLE {schema}.held (             -- unique keys of active and doubtful j
 -- ------------------------------------------------------------------------------------------------------------- places
 -- Columns are ordered for alignment. NULL columns are free, so options that most jobs lack cost nothing here.
 
+-- Where the queues stand in the index of claims: rows enter at the newest epoch, and those up to `ready_over` are empty and
+-- closed (functions/rotate_v1.sql). Sequences, because a reader of either must see the newest value, whatever its snapshot.
+CREATE SEQUENCE {schema}.ready_epoch MINVALUE 0 START 0;
+CREATE SEQUENCE {schema}.ready_over MINVALUE -1 START -1;
+SELECT setval('{schema}.ready_epoch', 0), setval('{schema}.ready_over', -1);
+
 CREATE TABLE {schema}.ready (
   id        bigint CONSTRAINT ready_pkey PRIMARY KEY,
+  epoch     bigint NOT NULL DEFAULT 0,        -- where it stands in the claim's index; a row whose epoch is over is moved on
   run_at    timestamptz NOT NULL,
   run_count int NOT NULL DEFAULT 0 CHECK (run_count >= 0),
   bytes     int NOT NULL DEFAULT 0,           -- size of the payload, for the byte budget of a claim
@@ -118,7 +125,7 @@ CREATE TABLE {schema}.ready (
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, autovacuum_vacuum_cost_delay = 0,
   autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 1000000
 );
-CREATE INDEX ready_claim ON {schema}.ready (queue, fair_key, priority DESC, run_at, id);
+CREATE INDEX ready_claim ON {schema}.ready (epoch, queue, fair_key, priority DESC, run_at, id);
 CREATE INDEX ready_expire ON {schema}.ready (least(start_by, finish_by))
   WHERE coalesce(start_by, finish_by) IS NOT NULL;
 

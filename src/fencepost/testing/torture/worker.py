@@ -33,7 +33,13 @@ def main(folder: Path) -> int:
 
     def duties(dsn: str, sql: Catalog) -> Sequence[Service]:
         beat = settings.heartbeat
-        periods = DutySettings(heartbeat_interval=beat, lease=max(1.0, 3 * beat), reaper_period=beat / 2)
+        periods = DutySettings(
+            heartbeat_interval=beat,
+            lease=max(1.0, 3 * beat),
+            reaper_period=beat / 2,
+            rotate_period=0.1,
+            rotate_after=50,
+        )
         return [Leader(dsn, sql, periods)]
 
     logs.configure(json=True, level="INFO", redactor=Redactor())

@@ -4,24 +4,32 @@
 --
 -- An age is within the years that there are: one row with an infinite time must not spoil the answer (SPEC C12).
 -- The order of each count is the index's: without it, one large queue is read whole to count each small one.
--- `step` walks the claim's index from group to group (queue, tenant, priority), so that a queue's name and its oldest due
+-- `step` walks the claim's index from group to group (epoch, queue, tenant, priority), so that a queue's name and its oldest due
 -- job cost a few reads whatever the backlog.
-with recursive step as (
-  (select r.queue, r.fair_key, r.priority, r.run_at from {schema}.ready r
-    order by r.queue, r.fair_key, r.priority desc, r.run_at, r.id limit 1)
+with recursive line as (
+  select o.last_value + 1 as first, e.last_value as last from {schema}.ready_over o, {schema}.ready_epoch e
+),
+step as (
+  (select r.epoch, r.queue, r.fair_key, r.priority, r.run_at from {schema}.ready r
+    where r.epoch >= (select first from line)
+    order by r.epoch, r.queue, r.fair_key, r.priority desc, r.run_at, r.id limit 1)
   union all
   select n.* from step s cross join lateral (
-    (select r.queue, r.fair_key, r.priority, r.run_at from {schema}.ready r
-      where r.queue = s.queue and r.fair_key = s.fair_key and r.priority < s.priority
+    (select r.epoch, r.queue, r.fair_key, r.priority, r.run_at from {schema}.ready r
+      where r.epoch = s.epoch and r.queue = s.queue and r.fair_key = s.fair_key and r.priority < s.priority
       order by r.priority desc, r.run_at, r.id limit 1)
     union all
-    (select r.queue, r.fair_key, r.priority, r.run_at from {schema}.ready r
-      where r.queue = s.queue and r.fair_key > s.fair_key
+    (select r.epoch, r.queue, r.fair_key, r.priority, r.run_at from {schema}.ready r
+      where r.epoch = s.epoch and r.queue = s.queue and r.fair_key > s.fair_key
       order by r.fair_key, r.priority desc, r.run_at, r.id limit 1)
     union all
-    (select r.queue, r.fair_key, r.priority, r.run_at from {schema}.ready r
-      where r.queue > s.queue
+    (select r.epoch, r.queue, r.fair_key, r.priority, r.run_at from {schema}.ready r
+      where r.epoch = s.epoch and r.queue > s.queue
       order by r.queue, r.fair_key, r.priority desc, r.run_at, r.id limit 1)
+    union all
+    (select r.epoch, r.queue, r.fair_key, r.priority, r.run_at from {schema}.ready r
+      where r.epoch > s.epoch
+      order by r.epoch, r.queue, r.fair_key, r.priority desc, r.run_at, r.id limit 1)
     limit 1) n
 ),
 due as (select queue, min(run_at) as run_at from (select * from step limit %(groups)s::int) s group by queue),
@@ -47,8 +55,11 @@ select n.name, coalesce(q.paused, false), coalesce(q.fair, false), q.paused_at, 
   left join busy on busy.queue = n.name
  cross join lateral (
    select count(*) as n
-     from (select from {schema}.ready r where r.queue = n.name
-            order by r.queue, r.fair_key, r.priority desc, r.run_at, r.id limit %(most)s::int) c) w
+     from (select from line cross join generate_series(line.first, line.last) as e(epoch)
+            cross join lateral (
+              select from {schema}.ready r where r.epoch = e.epoch and r.queue = n.name
+               order by r.epoch, r.queue, r.fair_key, r.priority desc, r.run_at, r.id limit %(most)s::int) x
+            limit %(most)s::int) c) w
   left join lateral (
    select x.actor, x.reason from {schema}.audit x
     where x.action = 'pause' and x.target = n.name order by x.n desc limit 1) a on q.paused
