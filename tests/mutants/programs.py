@@ -50,7 +50,7 @@ WORKER = [
            "if draining and not self.clerk.in_claim and self.room.is_empty:", "if draining and not self.clerk.in_claim:",
            "tests/worker/test_scenarios_stops.py::test_a_stop_lets_short_jobs_finish_and_hands_back_the_rest_unspent"),
     Mutant("a body that must not run twice starts unmarked", "worker/child/held.py",
-           "return self.claimed.at_most_once or self.claimed.max_attempts == 1", "return False",
+           "self.careful = claimed.at_most_once or claimed.max_attempts == 1", "self.careful = False",
            "tests/worker/test_once.py::test_its_start_is_durable_before_it_begins"),
     Mutant("what was taken back begins all the same", "worker/child/room.py",
            "may_begin = not late and (self._board.start(held.at, held.limit_ns(HARD_GRACE_S)) or held.marked)",

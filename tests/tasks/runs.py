@@ -25,8 +25,8 @@ CLAIMED = ClaimedJob(
     generation=0,
     at_most_once=False,
     ttl_s=30.0,
-    run_at=datetime(2026, 1, 1, tzinfo=UTC),
-    created_at=datetime(2026, 1, 1, tzinfo=UTC),
+    due_s=datetime(2026, 1, 1, tzinfo=UTC).timestamp(),
+    created_s=datetime(2026, 1, 1, tzinfo=UTC).timestamp(),
     finish_by=None,
     fair_key=None,
     checkpoint=None,
@@ -58,11 +58,17 @@ class Handle:
 
 
 def context(
-    handle: Handle | None = None, *, limit_s: float | None = None, redact: Any = None, **claimed: Any
+    handle: Handle | None = None,
+    *,
+    limit_s: float | None = None,
+    redact: Any = None,
+    arguments: Any = None,
+    **claimed: Any,
 ) -> JobContext:
     return JobContext(
         replace(CLAIMED, **claimed),
         handle or Handle(),
         ends=None if limit_s is None else time.monotonic() + limit_s,
         redact=redact,
+        arguments=arguments,
     )

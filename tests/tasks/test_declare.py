@@ -44,7 +44,7 @@ def test_a_plain_call_of_an_async_task_is_awaited_and_given_a_context(bench: Ben
     assert asyncio.run(_called(bench)) == "receipt:7/7"
 
 
-def test_run_gives_the_context_where_it_is_wanted(bench: Bench) -> None:
+def test_the_body_gets_the_context_where_it_is_wanted(bench: Bench) -> None:
     @bench.task("between")
     def between(a: int, job: JobContext, b: str = "x") -> tuple[int, str, str]:
         return a, job.job_id, b
@@ -53,8 +53,8 @@ def test_run_gives_the_context_where_it_is_wanted(bench: Bench) -> None:
     def none(a: int) -> int:
         return a
 
-    assert between.run(context(), {"a": 1}) == (1, "receipt:7", "x")
-    assert none.run(context(), {"a": 1}) == 1
+    assert between.body()(context(arguments={"a": 1})) == (1, "receipt:7", "x")
+    assert none.body()(context(arguments={"a": 1})) == 1
 
 
 def test_the_executor_follows_the_function_unless_named(bench: Bench) -> None:

@@ -118,7 +118,7 @@ class Ground:
         self._await(query, [], lambda rows: rows[0][0] >= processes, within_s, f"{processes} worker processes")
 
     def await_end_of(self, job: int, within_s: float) -> None:
-        """Until this job has an outcome: one look into a primary key every few milliseconds."""
+        """Until this job has an outcome: one look into a primary key, now and then."""
         query = words.SQL("SELECT FROM {} WHERE id = %s").format(words.Identifier(SCHEMA, "outcome"))
         self._await(query, [job], bool, within_s, "the last job's end")
 
@@ -130,7 +130,7 @@ class Ground:
             while not done(rows := conn.execute(query, values).fetchall()):
                 if time.monotonic() > until:
                     raise TimeoutError(f"{what} did not come within {within_s:.0f} s")
-                time.sleep(0.005)
+                time.sleep(0.02)
         return rows
 
     def furthest(self) -> int:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_S = (datetime(1, 1, 3, tzinfo=UTC) - _EPOCH).total_seconds()
+_LAST_S = (datetime(9999, 12, 30, tzinfo=UTC) - _EPOCH).total_seconds()
 
 
 class Answer(StrEnum):
@@ -83,7 +87,8 @@ class Fence(NamedTuple):
 class ClaimedJob:
     """One run as the claim handed it out. ``payload`` and ``checkpoint`` are raw JSON text, decoded row by row.
 
-    Nobody changes it. It is not frozen because that costs four times as much to make, and one is made for every run.
+    Nobody changes it. It is not frozen because that costs four times as much to make, and one is made for every run; and
+    times that few look at are seconds since 1970.
     """
 
     id: int
@@ -100,8 +105,8 @@ class ClaimedJob:
     generation: int
     at_most_once: bool
     ttl_s: float
-    run_at: datetime
-    created_at: datetime
+    due_s: float
+    created_s: float
     finish_by: datetime | None
     fair_key: str | None
     checkpoint: str | None
@@ -109,3 +114,18 @@ class ClaimedJob:
     tags: tuple[str, ...] = ()
     finish_in_s: float | None = None
     """Seconds until ``finish_by`` at the claim, by the database's clock."""
+
+    @property
+    def run_at(self) -> datetime:
+        """When it became due."""
+        return _moment(self.due_s)
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was enqueued."""
+        return _moment(self.created_s)
+
+
+def _moment(seconds: float) -> datetime:
+    """Of the Unix epoch; what Python has no date for becomes the nearest that it has (SPEC C12)."""
+    return _EPOCH + timedelta(seconds=max(_FIRST_S, min(seconds, _LAST_S)))

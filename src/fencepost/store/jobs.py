@@ -190,7 +190,7 @@ def _claimed_job(row: Row) -> ClaimedJob:
     """The columns come in the order of the fields; ``at_most_once`` and ``tags`` are NULL for their usual values."""
     job = ClaimedJob(*row)
     job.at_most_once = bool(job.at_most_once)
-    job.tags = tuple(job.tags or ())
+    job.tags = tuple(job.tags) if job.tags else ()
     return job
 
 
@@ -396,9 +396,10 @@ def _rounds(fences: Iterable[Fence]) -> list[list[Fence]]:
     Two runs of one job are rare and real: its lease was taken from a process, and the same one, or another of the same
     supervisor, has claimed it again.
     """
+    fences = list(fences)
+    if len({fence.id for fence in fences}) == len(fences):
+        return [fences] if fences else []
     distinct = list(dict.fromkeys(fences))
-    if len({fence.id for fence in distinct}) == len(distinct):
-        return [distinct] if distinct else []
     rounds: list[list[Fence]] = []
     named: dict[int, int] = {}
     for fence in distinct:

@@ -250,6 +250,11 @@ class JobContext:
         """
         return self.stats.step(name)
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the run has neither progress left to tell nor figures. For the worker."""
+        return self._pending is None and self._stats is None
+
     def stats_json(self) -> str | None:
         """The figures as JSON text for the outcome; None if there are none. Never raises."""
         return None if self._stats is None else self._stats.to_json()

@@ -124,12 +124,12 @@ class Task(Generic[P, R_co]):
         """`Bound.aenqueue` without options."""
         return await self._plain.aenqueue(*args, **kwargs)
 
-    def run(self, job: JobContext, arguments: Mapping[str, Any]) -> R_co:
-        """Call the function with decoded arguments and, where it wants it, the context. For the worker."""
-        wanted = self.contract.context_name
+    def body(self) -> Callable[[JobContext], R_co]:
+        """What calls the function with the context's decoded arguments and, where it wants it, the context. For the worker."""
+        function, wanted = self.function, self.contract.context_name
         if wanted is None:
-            return self.function(**arguments)
-        return self.function(**arguments, **{wanted: job})
+            return lambda job: function(**job.arguments)
+        return lambda job: function(**job.arguments, **{wanted: job})
 
 
 class PlainTask(Task[P, R_co]):

@@ -158,7 +158,7 @@ class Attempts:
         assert task is not None
         body = self._async.get(task.name)
         if body is None:
-            body = self._async[task.name] = self._middlewares.around_async(lambda job: task.run(job, job.arguments))  # type: ignore[arg-type,return-value]
+            body = self._async[task.name] = self._middlewares.around_async(task.body())  # type: ignore[arg-type]
         return body
 
     def _body_sync(self, held: Held) -> Callable[[JobContext], Any]:
@@ -167,7 +167,7 @@ class Attempts:
         assert task is not None
         body = self._sync.get(task.name)
         if body is None:
-            body = self._sync[task.name] = self._middlewares.around_sync(lambda job: task.run(job, job.arguments))
+            body = self._sync[task.name] = self._middlewares.around_sync(task.body())
         return body
 
     def _end_copy(self, held: Held, error: BaseException | None) -> None:
@@ -176,7 +176,7 @@ class Attempts:
 
     def _done(self, held: Held, job: JobContext, result: Any) -> Ended:
         held.end()
-        stats = _last_words(job)
+        stats = None if job.is_silent else _last_words(job)
         if held.why == TIMEOUT:  # it returned all the same, but too late: nobody may count on it
             return Ended(self._timed_out(held), stats)
         if held.why == LOST:

@@ -38,9 +38,9 @@ from fencepost.worker.settings import WorkerSettings
 log = logging.getLogger("fencepost.worker")
 
 MAX_BYTES = 16 * 1024 * 1024
-_SETTLE_MOST = 500
+_SETTLE_MOST = 1000
 _PROMOTE = 1000
-_PROMOTE_EVERY_S = 0.02  # while one claim follows the other
+_PROMOTE_EVERY_S = 0.2  # while one claim follows the other
 _DEAD_MOST = 10_000
 _BLOCKED_S = 0.3
 _GLANCE_S = 0.1  # between two looks for progress
@@ -251,15 +251,14 @@ class Clerk(threading.Thread):
         known: list[Held] = []
         versions = self._registry.versions()
         get, publish, save, token = self._registry.get, self._board.publish, self.save_checkpoint, self._token
-        now = time.monotonic()
+        now, now_ns = time.monotonic(), boot_ns()
         for job in claimed:
             if job.fair_key is not None:
                 self._after[job.queue] = job.fair_key
             task = get(job.task)
             beat_ms = 0 if task is not None and task.policy.lease_s is not None else self._beat_ms(job)
-            held = Held(job, token, publish(job.id, job.run_count, beat_ms), sent, task, now)
-            held.beat_s = beat_ms / 1000
-            held.save = save
+            at = publish(job.id, job.run_count, beat_ms, now_ns)
+            held = Held(job, token, at, sent, task, now, beat_ms / 1000, save)
             if task is None or job.version > versions[job.task]:
                 self.settle(held, Unknown(), None)
             elif job.attempts > job.max_attempts:
@@ -318,7 +317,15 @@ class Clerk(threading.Thread):
         self._later.put_off(lambda: self._take_answers(batch, answers))
 
     def _take_answers(self, batch: list[Written], answers: dict[Fence, jobs.Settled]) -> None:
-        busy = [w for w in batch if not self._is_answered(w, answers.get(w.held.fence))]
+        over: list[Held] = []
+        busy: list[Written] = []
+        for written in batch:
+            answered = self._is_answered(written, answers.get(written.held.fence))
+            if answered:
+                over.append(written.held)
+            else:
+                busy.append(written)
+        self._drop(*over)
         if busy:
             self._again = busy + self._again
             self._busy = True
@@ -333,12 +340,12 @@ class Clerk(threading.Thread):
             self._reports.came_too_late(written)
         elif settled is not None:
             self._reports.ended(written, settled.state or "")
-        self._drop(held)
         return True
 
-    def _drop(self, held: Held) -> None:
-        self._board.clear(held.at)
-        self.room.forget(held)
+    def _drop(self, *runs: Held) -> None:
+        for held in runs:
+            self._board.clear(held.at)
+        self.room.forget(runs)
 
     def _hand_back(self, runs: list[Held], why: str) -> None:
         if runs:

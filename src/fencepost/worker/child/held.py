@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 RELEASE, CANCEL, LOST, TIMEOUT = "release", "cancel", "lost", "timeout"
 """Why a body is told to end; the first reason stays."""
 
+_TELLING = threading.Lock()
+"""One for all runs: it is held for a few instructions, and making one for every run would cost more than it saves."""
+
 
 class Held:
     """Implements `tasks.context.RunHandle`. Read by several threads; each field has one writer at a time."""
 
     __slots__ = (
-        "abandoned", "at", "beat_s", "beaten_ns", "claimed", "ended", "fence", "interrupt", "limit", "limit_code", "lock",
-        "marked", "progress", "save", "started_at", "stopping", "taken_at", "task", "task_ref", "told_at", "why",
+        "abandoned", "at", "beat_s", "beaten_ns", "careful", "claimed", "ended", "fence", "interrupt", "limit",
+        "limit_code", "marked", "progress", "save", "started_at", "stopping", "taken_at", "task", "task_ref", "told_at",
+        "why",
     )  # fmt: skip
 
     def __init__(
@@ -36,11 +40,13 @@ class Held:
         sent_ns: int,
         task: Task[..., object] | None,
         taken_at: float | None = None,
+        beat_s: float = 0.0,
+        save: Callable[[Fence, str], None] | None = None,
     ) -> None:
         self.claimed, self.at, self.task = claimed, at, task
         self.fence = Fence(claimed.id, claimed.run_count, token)
         self.beaten_ns = sent_ns
-        self.beat_s = 0.0
+        self.beat_s = beat_s
         """How often its lease is beaten; 0: a plain lease, which no beat prolongs (SPEC C4)."""
         self.taken_at = time.monotonic() if taken_at is None else taken_at
         self.why: str | None = None
@@ -50,15 +56,16 @@ class Held:
         self.marked = False
         """Its start is in the database: it begins, or ends as a lost run does."""
         self.stopping = False
-        self.lock = threading.Lock()
-        self.interrupt: Callable[[], object] | None = None
+        self.careful = claimed.at_most_once or claimed.max_attempts == 1
+        """Must not run twice: its start must be durable before it begins (SPEC W12)."""
+        self.interrupt: Callable[[Held], object] | None = None
         """How to reach the body once it runs: cancels an async task, wakes a waiting thread."""
         self.limit: float | None = None
         self.limit_code = "TIMEOUT"
         self.progress: str | None = None
         self.started_at: float | None = None
         self.task_ref: asyncio.Task[None] | None = None
-        self.save: Callable[[Fence, str], None] | None = None
+        self.save = save
         self.abandoned = False
 
     # ------------------------------------------------------------------------------------------------- for the handler
@@ -84,32 +91,28 @@ class Held:
 
     def tell(self, why: str) -> bool:
         """Tell the body to end for this reason; False if it was told before, or is over. From any thread."""
-        with self.lock:
+        with _TELLING:
             if self.why is not None or self.ended:
                 return False
             self.why, self.told_at = why, time.monotonic()
             interrupt = self.interrupt
         self.stopping = True
         if interrupt is not None:
-            interrupt()
+            interrupt(self)
         return True
 
-    def reach(self, interrupt: Callable[[], object] | None) -> None:
+    def reach(self, interrupt: Callable[[Held], object]) -> None:
         """Say how the body can be reached from now on; if it was told to end already, that happens at once."""
-        with self.lock:
+        with _TELLING:
             self.interrupt = interrupt
             told = self.why is not None
-        if told and interrupt is not None:
-            interrupt()
+        if told:
+            interrupt(self)
 
     def end(self) -> None:
         """The body is over: from now on no reason to end it can come true."""
-        with self.lock:
+        with _TELLING:
             self.ended = True
-
-    def must_not_run_twice(self) -> bool:
-        """Whether its start must be durable before it begins (SPEC W12)."""
-        return self.claimed.at_most_once or self.claimed.max_attempts == 1
 
     def has_outlived(self, now_ns: int) -> bool:
         """Whether its lease must be taken for lost: measured from the *sending* of the last good beat (SPEC W5)."""

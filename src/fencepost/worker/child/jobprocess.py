@@ -34,7 +34,6 @@ from fencepost.worker.child.outcomes import to_json
 from fencepost.worker.life import Silence, Stillness
 
 _PR_SET_PDEATHSIG = 1
-_TIMES = ("run_at", "created_at", "finish_by")
 
 
 def die_with(parent: int) -> None:
@@ -48,15 +47,13 @@ def die_with(parent: int) -> None:
 def claimed_to_json(claimed: ClaimedJob) -> dict[str, Any]:
     """For the frame."""
     plain = asdict(claimed)
-    for name in _TIMES:
-        plain[name] = plain[name] and plain[name].isoformat()
-    return plain
+    return plain | {"finish_by": claimed.finish_by and claimed.finish_by.isoformat()}
 
 
 def claimed_from_json(plain: dict[str, Any]) -> ClaimedJob:
     """From the frame."""
-    times = {name: plain[name] and datetime.fromisoformat(plain[name]) for name in _TIMES}
-    return ClaimedJob(**{**plain, **times, "tags": tuple(plain["tags"])})
+    finish_by = plain["finish_by"] and datetime.fromisoformat(plain["finish_by"])
+    return ClaimedJob(**{**plain, "finish_by": finish_by, "tags": tuple(plain["tags"])})
 
 
 def end_all_of_it() -> None:

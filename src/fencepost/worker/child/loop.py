@@ -158,10 +158,9 @@ class AsyncBodies:
             if not self._begin(held):
                 return
             held.task_ref = me
-            held.reach(lambda: self._interrupt(held))
+            held.reach(self._interrupt)
             ended = await _Apart(self._attempts.run_async(held), self._context.copy(), self._waits)
             held.task_ref = None
-            held.reach(None)
             self._finished(held, ended)
         except Exception:  # one job's trouble is not the next one's
             log.exception("job %s: its runner stumbled and goes on", held.claimed.job_id)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from fencepost.domain.decide import SUCCEEDED
@@ -37,16 +36,22 @@ class Reports:
         """A body begins."""
         if self._observers.wanted(JobStarted):
             c = held.claimed
-            waited = max(0.0, (datetime.now(UTC) - c.run_at).total_seconds())
+            waited = max(0.0, time.time() - c.due_s)
             self._observers.emit(JobStarted(**_facts(c), waited_s=waited))
 
     def ended(self, written: Written, state: str) -> None:
         """Its outcome is committed, and made this of the job."""
         one, held = written.settlement, written.held
         if self._observers.wanted(JobEnded):
+            c = held.claimed
             self._observers.emit(
                 JobEnded(
-                    **_facts(held.claimed),
+                    id=c.id,
+                    job_id=c.job_id,
+                    task=c.task,
+                    queue=c.queue,
+                    attempt=c.attempts,
+                    run_count=c.run_count,
                     act=one.act,
                     state=state,
                     seconds=0.0 if held.started_at is None else time.monotonic() - held.started_at,

@@ -18,7 +18,7 @@ from fencepost.worker.child.threads import ThreadBodies
 AHEAD_S = 0.25
 """Claimed ahead of the slots: no more than is finished in this time (SPEC W2)."""
 
-_MOST_AHEAD = 1000
+_MOST_AHEAD = 2000
 _NOT_AHEAD_S = 60.0
 """So long after a run that must not run twice its queue claims for free slots only (SPEC W2)."""
 
@@ -129,7 +129,7 @@ class Room:
                 self.held[held.fence.id, held.fence.run_count] = held
                 lane = self.lanes[held.claimed.queue]
                 lane.waiting.append(held)
-                if held.must_not_run_twice():
+                if held.careful:
                     lane.be_careful(_NOT_AHEAD_S)
         self.dispatch()
 
@@ -145,10 +145,11 @@ class Room:
                     lane.be_careful(_CAREFUL_S)
         return taken
 
-    def forget(self, held: Held) -> None:
-        """Its outcome is committed, or its lease is lost for good."""
+    def forget(self, runs: Iterable[Held]) -> None:
+        """Their outcomes are committed, or their leases are lost for good."""
         with self._lock:
-            self.held.pop((held.fence.id, held.fence.run_count), None)
+            for held in runs:
+                self.held.pop((held.fence.id, held.fence.run_count), None)
 
     def take_back(self, *, blocked_loop: bool = False) -> list[Held]:
         """Runs whose bodies have not begun: all of them, or those that a blocked loop keeps waiting."""
@@ -291,7 +292,7 @@ class Room:
         while lane.waiting and lane.running < lane.slots and not self.draining:
             lane.running += 1
             held = lane.waiting.popleft()
-            if not held.must_not_run_twice():
+            if not held.careful:
                 return held
             self._to_mark.append(held)
         return None

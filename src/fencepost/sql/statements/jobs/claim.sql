@@ -6,10 +6,10 @@
 --
 -- What is left until finish_by is told in seconds: a worker's own clock may be any (SPEC C10).
 --
--- Times are brought into the years that Python has: one row with an infinite time must not spoil the batch (SPEC C12).
+-- Times are numbers, or brought into the years that Python has: one row with an infinite time must not spoil the batch
+-- (SPEC C12).
 select id, run_count, job_id, queue, task, version, payload, attempts, max_attempts, crashes, snoozes, generation,
-       at_most_once, ttl_s, greatest(least(run_at, '9999-12-30 00:00+00'), '0001-01-03 00:00+00'),
-       greatest(least(created_at, '9999-12-30 00:00+00'), '0001-01-03 00:00+00'),
+       at_most_once, ttl_s, date_part('epoch', run_at), date_part('epoch', created_at),
        case when finish_by is not null
             then greatest(least(finish_by, '9999-12-30 00:00+00'), '0001-01-03 00:00+00') end,
        fair_key, checkpoint, meta, tags,
